@@ -33,7 +33,7 @@ from holon.model.values import later
 from holon.ports.guidance import NoSkills
 from holon.prompt.frame import AssembledPrompt
 from holon.runtime.host import Host
-from holon.runtime.turns.context import Moment
+from holon.runtime.turns.context import PromptInput
 from holon.tools.registry import local_registry
 from tests.support.builders import (
     MAIN,
@@ -163,7 +163,7 @@ def _copy_message(connection: apsw.Connection, count: int) -> None:
     )
 
 
-async def _builder(home: Path, past: Past) -> tuple[Host, Moment]:
+async def _builder(home: Path, past: Past) -> tuple[Host, PromptInput]:
     host = a_host(
         store=open_store(home),
         clock=SystemClock(),
@@ -173,15 +173,15 @@ async def _builder(home: Path, past: Past) -> tuple[Host, Moment]:
         home=str(home),
         skill_catalogs=ManySkills(past.skills),
     )
-    agent = await host.store.reads.agent(MAIN)
+    agent = await host.store.reads.agents.agent(MAIN)
     assert agent is not None
     incoming = IncomingMessage(message=a_message("msg_now", body=TextBody(text="go on")))
-    return host, Moment(agent=agent, incoming=incoming)
+    return host, PromptInput(agent=agent, incoming=incoming)
 
 
-async def _timed(host: Host, moment: Moment) -> float:
+async def _timed(host: Host, moment: PromptInput) -> float:
     began = time.thread_time()
-    history = await host.store.reads.recent_turns(MAIN, limit=HISTORY_TURNS_COUNT)
+    history = await host.store.reads.turns.recent_turns(MAIN, limit=HISTORY_TURNS_COUNT)
     now = msgspec.structs.replace(moment, history=tuple(history))
     prompt = await host._context.assembled(now)
     took = time.thread_time() - began

@@ -22,19 +22,7 @@ from holon.config import config_file, environment_names, settings
 from holon.http import query, route
 from holon.http.events import stream
 from holon.http.routes import work
-from holon.model import (
-    agents,
-    commits,
-    errors,
-    guidance,
-    limits,
-)
-from holon.model import (
-    errors as refusal,
-)
-from holon.model import (
-    limits as command_limits,
-)
+from holon.model import agents, commits, errors, guidance, limits
 from holon.model.events import event, reads
 from holon.model.memory import records
 from holon.model.providers import attempts
@@ -53,7 +41,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
 ERROR_MODULES = (
     errors,
-    refusal,
     attempts,
     config_file,
     credential_file,
@@ -65,7 +52,6 @@ ERROR_MODULES = (
     surface_reads,
     feed,
     commands,
-    requests,
     requests,
     query,
     route,
@@ -135,9 +121,9 @@ def errors_page() -> str:
         for kind in _error_classes()
     ]
     table = ["| code | meaning | what to do |", "|---|---|---|", *rows]
-    codes = [f"- `{code}`" for code in refusal.RefusalCode]
+    codes = [f"- `{code}`" for code in errors.RefusalCode]
     intro = "Codes are stable; messages are for people."
-    body = [*table, "", "## Refusals", "", _first_line(refusal.Refusal), "", *codes]
+    body = [*table, "", "## Refusals", "", _first_line(errors.Refusal), "", *codes]
     return _page("Errors", intro, body)
 
 
@@ -146,7 +132,7 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    modules = (limits, command_limits, compaction, records, reads)
+    modules = (limits, compaction, records, reads)
     return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 
@@ -257,10 +243,15 @@ def _limit_lines(module: ModuleType) -> Iterator[str]:
     for node in ast.parse(source).body:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
+        value = getattr(module, node.target.id)
+        if not isinstance(value, int | float):
+            continue
         above = lines[node.lineno - 2]
         if above.startswith("# "):
             yield from ("", f"## {above[2:].rstrip('.')}", "")
         value = getattr(module, node.target.id)
+        if not isinstance(value, int):
+            continue
         why = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
         yield f"- `{node.target.id}` = {value:,}" + (f" – {why}" if why else "")
 

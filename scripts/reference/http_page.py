@@ -39,7 +39,13 @@ def http_lines() -> Iterator[str]:
     yield from ("## Who may call", "", "| access | caller |", "|---|---|")
     yield from (f"| `{access}` | {caller} |" for access, caller in CALLERS.items())
     yield from ("", NO_SANDBOX)
-    yield from ("", "## Headers", "", "No header is required. A label is stored as the sender gave it, unverified.", "")
+    yield from (
+        "",
+        "## Headers",
+        "",
+        "No header is required. A label is stored as the sender gave it, unverified.",
+        "",
+    )
     yield from ("| header | meaning |", "|---|---|")
     told = dict.fromkeys(header for route in ROUTES for header in route.headers)
     yield from (f"| `{header.name}` | {header.says} |" for header in told)

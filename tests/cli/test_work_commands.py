@@ -18,7 +18,7 @@ async def test_a_command_runs_as_a_task_and_its_output_is_waited_for(desk: Desk)
     assert await desk.said("task", "output", task_id, "--block") == "hi\nab\n"
     head, row = (await desk.said("task", "list")).splitlines()
     assert (head.split()[0], row.split()[0]) == ("TASK", task_id)
-    record = await desk.server.host.reads.task(task_id)
+    record = await desk.server.host.reads.tasks.task(task_id)
     assert record is not None
     spec = spec_of(record)
     assert spec is not None

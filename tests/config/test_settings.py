@@ -10,7 +10,7 @@ from holon.config.setting_keys import SettingKey
 from holon.config.settings import SETTINGS, VARIABLES
 from holon.decide.text.bounded import OutputBudget
 from holon.model.events.retention import RetentionPolicy
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from tests.config.samples import KEYS, SAMPLES
 
 WITH_VARIABLE = [key for key in KEYS if key.variable is not None]
@@ -30,7 +30,7 @@ def test_no_setting_is_without_samples_and_no_sample_without_a_setting() -> None
 
 def test_nothing_configured_is_what_the_records_say(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "nowhere", {})
-    assert settings.plane == PlaneSettings()
+    assert settings.plane == ProviderResolverSettings()
     assert settings.retention == RetentionPolicy()
     assert settings.output_budget == OutputBudget()
     assert {value.source for value in settings.values.values()} == {SourceKind.DEFAULT}

@@ -29,7 +29,7 @@ from tests.crash.conftest import StartHost
 from tests.crash.hands_aftermath import end_stragglers, marker_of_home, open_tasks, runaways
 from tests.crash.rest import come_to_rest
 from tests.crash.stage import Ledger
-from tests.support.mixed_hands import EFFECTS_FILE
+from tests.support.mixed_commands import EFFECTS_FILE
 from tests.support.served_host import HostGoneError, Request, ServedHost
 
 WAIT_S_MAX = 20.0

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.logs import move_aside, open_log
-from holon.adapters.system.run_files import RunFiles, UnsafePlaceError
+from holon.adapters.system.run_files import RunFiles, UnsafePathError
 from holon.cli.main import main
 from holon.daemon.logs import LogFollower, log_report
 from holon.model.limits import (
@@ -80,7 +80,7 @@ def test_a_log_that_is_a_link_is_neither_read_nor_written(files: RunFiles, tmp_p
     elsewhere.write_text("secret\n", encoding="utf-8")
     files.log.symlink_to(elsewhere)
     assert log_report(files, lines_max=40).lines == ()
-    with pytest.raises(UnsafePlaceError, match="symbolic link"):
+    with pytest.raises(UnsafePathError, match="symbolic link"):
         open_log(files.log)
     assert elsewhere.read_text(encoding="utf-8") == "secret\n"
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from holon.adapters.exec.process_table import boot_id, identity_of
 from holon.adapters.sqlite.database.home_lock import HomeLock
-from holon.adapters.system.detached_process import DetachedProcess, Waited
+from holon.adapters.system.detached_process import DetachedProcess, ReadyOutcome
 from holon.adapters.system.failure_files import FailureFiles
-from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePlaceError
+from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePathError
 from holon.cli.console import exit_codes
 from holon.cli.main import main
 from holon.client.control_client import ControlError
@@ -89,7 +89,7 @@ def test_whatever_else_stands_in_the_sockets_place_is_not_removed(run: Place, ki
             run.files.socket.symlink_to(target)
         case _:
             run.files.socket.mkdir()
-    with pytest.raises(UnsafePlaceError, match="not a socket"):
+    with pytest.raises(UnsafePathError, match="not a socket"):
         daemon_of(run).start()
     with pytest.raises(DaemonError, match="not a socket"):
         stop(run.home)
@@ -213,7 +213,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(
 ) -> None:
     started: list[int] = []
 
-    def interrupted(process: DetachedProcess, *, ms_max: int) -> Waited:
+    def interrupted(process: DetachedProcess, *, ms_max: int) -> ReadyOutcome:
         started.append(process.pid)
         raise KeyboardInterrupt
 

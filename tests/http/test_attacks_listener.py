@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.http.access import Authorizer, RateLimiter, ServerNames, Unauthenticated
 from holon.http.app import App, RouteTable
 from holon.http.context import HttpContext
@@ -68,13 +68,13 @@ def head_of(server: ControlServer, method: str = "POST", path: str = PROMPT) -> 
 
 
 async def test_s01_no_route_answers_to_a_name_that_is_not_ours(server: ControlServer) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     for route in ROUTES:
         request = f"{route.method} {written(route)} HTTP/1.1\r\nhost: evil.example\r\n"
         rest = f"authorization: Bearer {TOKEN}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
         heard = await raw(server, (request + rest).encode())
         assert heard.startswith(b"HTTP/1.1 421"), (route.path, heard[:60])
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
     assert not server.shutdown_requested.is_set()
 
 
@@ -119,11 +119,11 @@ FOREIGN: dict[str, Header] = {
 async def test_s03_s04_s07_a_foreign_page_is_refused_also_with_the_token(
     server: ControlServer, name: str
 ) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     for caller in (server.operator, server.local):
         answer = await caller.post(PROMPT, {"text": "a"}, headers=[FOREIGN[name]])
         assert (answer.status, answer.json()["code"]) == (403, "foreign_origin")
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ async def test_s10_odd_bytes_for_a_token_are_a_wrong_token(
 
 
 def gatekeeper(token: str = TOKEN) -> Authorizer:
-    return Authorizer(owner_uid=0, token=GivenToken(token), runs_for_an_agent=lambda _: False)
+    return Authorizer(owner_uid=0, token=FixedToken(token), runs_for_an_agent=lambda _: False)
 
 
 def test_a_token_may_be_as_long_as_its_rule_says() -> None:
@@ -239,7 +239,7 @@ def test_s11_the_work_on_a_token_does_not_depend_on_how_much_of_it_is_right(
     compare, sha256 = hmac.compare_digest, hashlib.sha256
     keeper = gatekeeper()
     expected = sha256(TOKEN.encode()).digest()
-    monkeypatch.setattr(GivenToken, "digest", lambda _: expected)
+    monkeypatch.setattr(FixedToken, "digest", lambda _: expected)
 
     def counting(given: bytes, held: bytes) -> bool:
         compared.append((len(given), len(held)))
@@ -454,9 +454,9 @@ async def test_s25_a_request_within_a_request_is_refused_and_the_line_closed(
     server: ControlServer, name: str
 ) -> None:
     rest, status = SMUGGLED[name]
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     inner = head_of(server, "GET", "/status") + b"\r\n"
     heard = await raw(server, head_of(server) + rest + inner)
     assert heard.startswith(b"HTTP/1.1 " + status), heard[:80]
     assert heard.count(b"HTTP/1.1 ") == 1, "what came after it is nobody's request"
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before

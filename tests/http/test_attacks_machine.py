@@ -195,7 +195,7 @@ def test_s51_a_token_is_not_among_the_arguments_of_a_daemon(place: Place) -> Non
     assert place.holon("daemon", "stop").returncode == 0
 
 
-# --- S54, S55: a home other programs wrote to
+# --- S54, S55: a home that other users could write to
 
 
 def made(path: Path, mode: int = 0o600) -> None:

@@ -41,7 +41,7 @@ async def test_a_delivery_of_github_is_verified_and_keeps_its_event(tmp_path: Pa
     async with control_server(tmp_path, options()) as server:
         answer = await server.stranger.send("POST", WEBHOOK, body=BODY, headers=hub())
         assert answer.status == 200, answer.body
-        (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+        (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
         assert entry.message.origin == WebhookOrigin(source="github", event_type="pull_request")
         assert entry.message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
         assert entry.message.admission_context is AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY
@@ -94,7 +94,7 @@ async def test_another_signature_of_that_form_is_refused(tmp_path: Path, name: s
 async def test_the_event_of_github_is_the_label_also_with_the_token(server: ControlServer) -> None:
     headers = [(b"x-github-event", b"push")]
     answer = await server.operator.send("POST", WEBHOOK, body=b"x", headers=headers)
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert entry.message.origin == WebhookOrigin(source="generic", event_type="push")
 
 
@@ -185,7 +185,7 @@ async def test_free_json_keeps_its_numbers_as_they_came(server: ControlServer) -
     answer = await server.operator.send(
         "POST", f"/agents/{MAIN}/enqueue", body=body, headers=headers
     )
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert repr(entry.message.body.value) == "{'a': 1.0}"  # type: ignore[union-attr]
 
 

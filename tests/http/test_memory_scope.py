@@ -86,9 +86,9 @@ async def written_in(server: ControlServer) -> dict[str, set[str | None]]:
     reads = server.host.reads
     items = (await server.operator.get(f"/agents/{MAIN}/work-items")).json()["work_items"]
     return {
-        "brief": {(await reads.briefs(MAIN, limit=1))[-1].workspace_id},
+        "brief": {(await reads.events.briefs(MAIN, limit=1))[-1].workspace_id},
         "work_item": {str(each["workspace_id"]) for each in items},
-        "episode": {each.workspace_id for each in await reads.episodes(MAIN, limit=1)},
+        "episode": {each.workspace_id for each in await reads.memory.episodes(MAIN, limit=1)},
     }
 
 

@@ -45,7 +45,7 @@ async def test_the_figures_are_told_in_the_form_readers_expect(server: ControlSe
     told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert all(SAMPLE.fullmatch(line) for line in lines if not line.startswith("#"))
     assert int(told["holon_rescues_total"]) == 0
-    assert int(told["holon_events_total"]) == await server.host.reads.last_log_seq()
+    assert int(told["holon_events_total"]) == await server.host.reads.events.last_log_seq()
     assert int(told["holon_http_connections_open"]) >= 1
     assert float(told["process_resident_memory_bytes"]) > 1_000_000
     assert float(told["process_cpu_seconds_total"]) > 0
@@ -74,7 +74,7 @@ async def test_what_happens_is_counted_once(server: ControlServer) -> None:
         assert grown["holon_messages_admitted_total"] == 2
         assert grown['holon_provider_attempts_total{outcome="succeeded"}'] == 2
         assert grown["holon_events_kept"] == grown["holon_events_total"] > 0
-    used = await server.host.reads.agent(MAIN)
+    used = await server.host.reads.agents.agent(MAIN)
     assert used is not None
     assert first['holon_tokens_total{direction="input"}'] == used.totals.input_tokens
     assert first['holon_tokens_total{direction="output"}'] == used.totals.output_tokens
@@ -138,6 +138,7 @@ class _Spent:
 
     def __init__(self) -> None:
         self.steps: dict[datetime, int] = {}
+        self.events = self.budgets = self
 
     async def last_log_seq(self) -> int:
         return 0

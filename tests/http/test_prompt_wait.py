@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.routes import agent_control
 from holon.model.budgets import Budget, BudgetPolicy
@@ -21,7 +21,7 @@ from holon.model.limits import HOUR_MS, PROMPT_WAIT_MS_MAX, PROMPT_WAITS_COUNT_M
 from holon.model.providers.attempts import UsageLimitedError
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.serve.compose import HostOptions
 from holon.serve.control_server import serve_control_plane
 from tests.http.serving import PATIENCE_S, events_of, make_agent
@@ -63,13 +63,13 @@ class Gate:
         self.asked = anyio.Event()
         self.is_used_up = False
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Answer once the gate is open."""
         self.asked.set()
         await self.opened.wait()
         if self.is_used_up:
             raise UsageLimitedError("the allowance is used up", retry_after_ms=HOUR_MS)
-        return await self._model.answer(request, hear)
+        return await self._model.answer(request, on_progress)
 
 
 @asynccontextmanager
@@ -276,7 +276,7 @@ async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: Con
                     await serve_control_plane(
                         server.context,
                         (bound,),
-                        token=GivenToken(TOKEN),
+                        token=FixedToken(TOKEN),
                         names=names,
                         ending=ending,
                     )

@@ -32,12 +32,12 @@ WEBHOOK = f"/webhooks/generic/{MAIN}"
 
 async def message_of(server: ControlServer, answer: Answer) -> MessageEnvelope:
     assert answer.status == 200, answer.body
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     return entry.message
 
 
 async def queued_count(server: ControlServer) -> int:
-    surface = await server.host.reads.agent_surface(MAIN)
+    surface = await server.host.reads.agents.agent_surface(MAIN)
     assert surface is not None
     return surface.counts.queued_messages
 

@@ -144,8 +144,8 @@ async def test_without_the_token_nothing_drawn_gets_in(
         for mode in MODES:
             send_drawn(route, mode, base_url=url_of(server), token=None, answered=answered)
 
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     await to_thread.run_sync(fuzz)
     assert 401 in seen
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
     assert not server.shutdown_requested.is_set()

@@ -1,4 +1,4 @@
-"""Background commands run by an operator, over a real server and with real processes."""
+"""Background commands managed by an operator, over a real server and with real processes."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -41,7 +41,7 @@ async def hold_back(server: ControlServer) -> None:
 
 
 async def hints(server: ControlServer) -> list[WakeHint]:
-    surface = await server.host.reads.agent_surface(MAIN)
+    surface = await server.host.reads.agents.agent_surface(MAIN)
     assert surface is not None
     return list(surface.hints)
 
@@ -440,11 +440,11 @@ async def test_a_trigger_opens_nothing_but_itself(server: ControlServer) -> None
 
 @pytest.mark.requirement("triggers:looking-makes-none")
 async def test_looking_for_a_trigger_makes_none(server: ControlServer) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     for _ in range(2):
         answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
         assert len(answer.json()["external_triggers"]) == 1  # the one it was made with
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
     given = await the_trigger(server)
     answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
     assert answer.json()["external_triggers"] == [given]

@@ -51,8 +51,8 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 
 def served(home: Path) -> Any:
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
-    host_options = HostOptions(exec_options=ExecOptions(environ=ENVIRON))
-    return control_server(home, ServerOptions(models=models, host=host_options))
+    options = HostOptions(exec_options=ExecOptions(environ=ENVIRON))
+    return control_server(home, ServerOptions(models=models, host=options))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def state(server: ControlServer) -> Any:
 async def worked(server: ControlServer) -> Any:
     """Let the agent run its command, its patch and its look at itself; return what it saw."""
     message_id = await settled(server, "go")
-    logs = await server.host.reads.recent_turns(MAIN, limit=9)
+    logs = await server.host.reads.turns.recent_turns(MAIN, limit=9)
     (log,) = (each for each in logs if each.turn.message_id == message_id)
     return log
 

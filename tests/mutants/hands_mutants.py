@@ -9,8 +9,8 @@ from holon.decide.tasks.commands import run_id_of
 from holon.model.commits import AdvanceTask, Commit, FinishToolCall
 from holon.model.tasks import TaskRecord
 from holon.model.values import AgentId, TaskId
-from holon.runtime.tasks.commands import CommandDesk, CommandOrder
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.commands import CommandRequest, CommandService
+from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import CommandTask, TaskSupervisor
 from holon.runtime.turns.recovery import Recovery
 from tests.mutants.planting import plant_method
@@ -23,7 +23,7 @@ def plant_h1() -> None:
         del self, tasks
         return ()
 
-    plant_method(TaskSupervisor, "take_up", give_up)
+    plant_method(TaskSupervisor, "reattach", give_up)
 
 
 def plant_h2() -> None:
@@ -49,21 +49,21 @@ def plant_h3() -> None:
                     self._hold(CommandTask(task, command))
         return found
 
-    plant_method(TaskSupervisor, "take_up", attach)
+    plant_method(TaskSupervisor, "reattach", attach)
 
 
 def plant_h4() -> None:
     """Send the result of a task ahead, and once more with its end."""
-    honest = TaskDesk._end
+    honest = TaskService._end
 
-    async def twice(self: TaskDesk, task: TaskRecord, advance: AdvanceTask) -> Commit:
+    async def twice(self: TaskService, task: TaskRecord, advance: AdvanceTask) -> Commit:
         ahead = await honest(self, task, advance)
         told = tuple(change for change in ahead.changes if not isinstance(change, AdvanceTask))
         early = Commit(commit_id=f"{ahead.commit_id}:ahead", at=ahead.at, changes=told)
         await self._store.apply(audited(early))
         return await honest(self, task, advance)
 
-    plant_method(TaskDesk, "_end", twice)
+    plant_method(TaskService, "_end", twice)
 
 
 def plant_h5() -> None:
@@ -79,13 +79,13 @@ def plant_s1() -> None:
     """Cut a start off with whoever asked for it, and end what had begun."""
 
     async def hasty(
-        self: CommandDesk, agent_id: AgentId, order: CommandOrder, task_id: str
+        self: CommandService, agent_id: AgentId, order: CommandRequest, task_id: str
     ) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
         task = self._task(agent_id, TaskId(task_id), order, command=command)
         try:
-            await self._desk.open(task)
+            await self._task_service.open(task)
             await self._begin(task, command)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
@@ -95,14 +95,14 @@ def plant_s1() -> None:
             raise
         return task
 
-    plant_method(CommandDesk, "_start", hasty)
+    plant_method(CommandService, "_start", hasty)
 
 
 def plant_s2() -> None:
     """Leave a task that was recorded and not yet started to whoever asks again."""
 
-    async def pass_over(self: CommandDesk, task: TaskRecord) -> bool:
+    async def pass_over(self: CommandService, task: TaskRecord) -> bool:
         del self, task
         return False
 
-    plant_method(CommandDesk, "start_left", pass_over)
+    plant_method(CommandService, "start_left", pass_over)

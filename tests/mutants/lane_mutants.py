@@ -37,16 +37,16 @@ def _forget_cut_off_turns(kinds: tuple[MessageKind, ...]) -> None:
     honest = Lane._look
 
     async def look(
-        self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]
+        self: Lane, agent_id: AgentId, before_look: Callable[[], None]
     ) -> _Claimed | bool:
         reads, now = self._store.reads, self._clock.now()
-        snapshot = await reads.snapshot(agent_id, now=now)
+        snapshot = await reads.agents.snapshot(agent_id, now=now)
         claimed = snapshot.claimed_message_id if snapshot is not None else None
-        entry = await reads.message(claimed) if claimed is not None else None
+        entry = await reads.queue.message(claimed) if claimed is not None else None
         if entry is not None and entry.message.kind in kinds:
-            about_to_look()
+            before_look()
             return False
-        return await honest(self, agent_id, about_to_look)
+        return await honest(self, agent_id, before_look)
 
     plant_method(Lane, "_look", look)
 
@@ -56,7 +56,7 @@ def plant_m3() -> None:
     honest = TurnDriver._finish_call
 
     async def split(self: TurnDriver, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
-        hold, message_id = self._hold, self._live.turn.message_id
+        hold, message_id = self._lease, self._live.turn.message_id
         finished = await self._runner.run(call, hold, message_id=message_id)
         effects = tuple(c for c in finished.commit.changes if not isinstance(c, FinishToolCall))
         if not effects:
@@ -80,7 +80,7 @@ def plant_m4() -> None:
     async def late(self: Scheduler, agent_id: AgentId, scope: anyio.CancelScope) -> None:
         try:
             with scope:
-                await self._lane.run(agent_id, about_to_look=lambda: None, may_go_on=lambda: True)
+                await self._lane.run(agent_id, before_look=lambda: None, may_go_on=lambda: True)
                 await anyio.lowlevel.checkpoint()  # where the original wrote its idle state
         finally:
             self._news.pop(agent_id, None)

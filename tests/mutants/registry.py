@@ -62,7 +62,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M7",
         "a wait ends before its result is queued",
         "runtime",
-        ("tests/runtime/test_task_desk.py",),
+        ("tests/runtime/test_task_service.py",),
         wake_mutants.plant_m7,
     ),
     Mutant(
@@ -108,7 +108,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M13",
         "cancelling a timer leaves its queued ticks",
         "runtime",
-        ("tests/runtime/test_timer_desk.py",),
+        ("tests/runtime/test_timer_service.py",),
         wake_mutants.plant_m13,
     ),
     Mutant(
@@ -167,7 +167,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a cron slot that ran is run again after a restart",
         "runtime",
         (
-            "tests/runtime/test_timer_desk.py::test_a_cron_slot_that_ran_is_not_run_again_after_a_restart",
+            "tests/runtime/test_timer_service.py::test_a_cron_slot_that_ran_is_not_run_again_after_a_restart",
         ),
         restart_mutants.plant_m21,
     ),
@@ -296,28 +296,28 @@ MUTANTS: tuple[Mutant, ...] = (
         "S1",
         "a start is cut off with whoever asked for it",
         "runtime",
-        ("tests/runtime/test_command_desk.py",),
+        ("tests/runtime/test_command_service.py",),
         hands_mutants.plant_s1,
     ),
     Mutant(
         "S2",
         "a recorded task that was not started stays unstarted",
         "runtime",
-        ("tests/runtime/test_command_desk.py",),
+        ("tests/runtime/test_command_service.py",),
         hands_mutants.plant_s2,
     ),
     Mutant(
         "C1",
         "a clock that was corrected silences timers",
         "runtime",
-        ("tests/runtime/test_timer_wheel.py",),
+        ("tests/runtime/test_timer_dispatcher.py",),
         clock_mutants.plant_c1,
     ),
     Mutant(
         "C2",
         "a lost battery makes timers early",
         "runtime",
-        ("tests/runtime/test_timer_wheel.py",),
+        ("tests/runtime/test_timer_dispatcher.py",),
         clock_mutants.plant_c2,
     ),
     Mutant(
@@ -331,7 +331,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "C4",
         "a clock that is set back is not noticed",
         "runtime",
-        ("tests/runtime/test_timer_wheel.py",),
+        ("tests/runtime/test_timer_dispatcher.py",),
         clock_mutants.plant_c4,
     ),
     Mutant(

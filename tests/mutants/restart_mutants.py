@@ -21,15 +21,15 @@ from holon.runtime.commits import apply_patiently
 from holon.runtime.queue import Ingress
 from holon.runtime.turns.lane import Lane, _Claimed
 from holon.runtime.turns.recovery import Recovery
-from holon.runtime.wake.dispatcher import TimerWheel
+from holon.runtime.wake.dispatcher import TimerDispatcher
 from tests.mutants.planting import plant_function, plant_method
 
 
 def plant_m21() -> None:
     """Run a cron slot first, and write down that it ran when the work should be over."""
-    honest = TimerWheel._fire
+    honest = TimerDispatcher._fire
 
-    async def run_then_note(self: TimerWheel, due: DueTimer, now: datetime) -> None:
+    async def run_then_note(self: TimerDispatcher, due: DueTimer, now: datetime) -> None:
         if not isinstance(due.timer.schedule, Cron):
             await honest(self, due, now)
             return
@@ -41,7 +41,7 @@ def plant_m21() -> None:
         noted = fire_commit(due, fire=fire, tick=None, expects=expects, now=clock.now())
         await apply_patiently(self._store, noted, clock=clock)
 
-    plant_method(TimerWheel, "_fire", run_then_note)
+    plant_method(TimerDispatcher, "_fire", run_then_note)
 
 
 def plant_m22() -> None:
@@ -51,14 +51,14 @@ def plant_m22() -> None:
 
     async def keep(self: Ingress, admitted: Admitted) -> AdmissionReceipt | None:
         store, message = self._store, admitted.message
-        snapshot = await store.reads.snapshot(message.agent_id, now=message.created_at)
+        snapshot = await store.reads.agents.snapshot(message.agent_id, now=message.created_at)
         if snapshot is None or snapshot.claimed_message_id is None:
             return await queue(self, admitted)
         waiting.append((store, self, admitted))
         return AdmissionReceipt(agent_id=message.agent_id, message_id=message.id)
 
     async def look(
-        self: Lane, agent_id: AgentId, about_to_look: Callable[[], None]
+        self: Lane, agent_id: AgentId, before_look: Callable[[], None]
     ) -> _Claimed | bool:
         mine = [
             entry
@@ -68,7 +68,7 @@ def plant_m22() -> None:
         for entry in mine:
             waiting.remove(entry)
             await queue(entry[1], entry[2])
-        return await honest(self, agent_id, about_to_look)
+        return await honest(self, agent_id, before_look)
 
     plant_method(Ingress, "_queue", keep)
     plant_method(Lane, "_look", look)
@@ -93,11 +93,11 @@ def plant_m24() -> None:
         self: Lane,
         agent_id: AgentId,
         *,
-        about_to_look: Callable[[], None],
+        before_look: Callable[[], None],
         may_go_on: Callable[[], bool],
     ) -> None:
         del may_go_on
-        await honest(self, agent_id, about_to_look=about_to_look, may_go_on=lambda: True)
+        await honest(self, agent_id, before_look=before_look, may_go_on=lambda: True)
 
     plant_method(Lane, "run", go_on)
 

@@ -13,10 +13,10 @@ from holon.model.events.event import AuditEvent
 from holon.model.providers.models import ModelRef, parse_model_ref
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.tasks import CommandSpec
-from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.turns.turn import ModelAnswered, ModelFailed
 from holon.model.values import AgentId
 from holon.runtime.events.feed import EventFeed, EventReader, SubscriberLaggedError
-from holon.runtime.providers.caller import ProviderCaller, _Walk
+from holon.runtime.providers.caller import ProviderCaller, _FallbackChain
 from tests.mutants.planting import plant_method
 
 
@@ -30,7 +30,7 @@ def plant_m10() -> None:
         except SubscriberLaggedError:
             agent_id, _ = place
             assert agent_id is not None
-            _, newest = await self._store.reads.event_bounds(agent_id)
+            _, newest = await self._store.reads.events.event_bounds(agent_id)
             return await honest(self, (agent_id, newest - 1))
 
     plant_method(EventFeed, "_agent_page", forgiving)
@@ -51,22 +51,25 @@ def plant_m11() -> None:
 
 def plant_m15() -> None:
     """Remember the model that answered last, for everybody."""
-    begin, walk = _Walk.__init__, _Walk.run
+    begin, walk = _FallbackChain.__init__, _FallbackChain.run
     slot: list[ModelRef] = []
 
     def led(
-        self: _Walk, caller: ProviderCaller, request: ProviderRequest, models: Sequence[ModelRef]
+        self: _FallbackChain,
+        caller: ProviderCaller,
+        request: ProviderRequest,
+        models: Sequence[ModelRef],
     ) -> None:
         begin(self, caller, request, tuple(dict.fromkeys((*slot, *models))))
 
-    async def run(self: _Walk) -> ModelSpoke | ModelFailed:
+    async def run(self: _FallbackChain) -> ModelAnswered | ModelFailed:
         came = await walk(self)
-        if isinstance(came, ModelSpoke) and came.timeline and came.timeline.winning_model_ref:
+        if isinstance(came, ModelAnswered) and came.timeline and came.timeline.winning_model_ref:
             slot[:] = [parse_model_ref(came.timeline.winning_model_ref)]
         return came
 
-    plant_method(_Walk, "__init__", led)
-    plant_method(_Walk, "run", run)
+    plant_method(_FallbackChain, "__init__", led)
+    plant_method(_FallbackChain, "run", run)
 
 
 def plant_m17() -> None:

@@ -26,8 +26,8 @@ from holon.model.tasks import TaskRecord
 from holon.model.turns.turn import Continuation
 from holon.model.values import MessageId
 from holon.model.wake import Every, TimerRecord, WaitKind, WaitRecord, WaitState
-from holon.runtime.tasks.records import TaskDesk
-from holon.runtime.wake.dispatcher import TimerWheel
+from holon.runtime.tasks.records import TaskService
+from holon.runtime.wake.dispatcher import TimerDispatcher
 from holon.tools.tool import ToolPorts, ToolScene
 from holon.tools.wake import _replaced_rest
 from tests.mutants.planting import plant_function, plant_method
@@ -35,28 +35,28 @@ from tests.mutants.planting import plant_function, plant_method
 
 def plant_m6() -> None:
     """Watch only the timers of agents that have a lane, as if timers lived in their agents."""
-    honest = TimerWheel._take_up
+    honest = TimerDispatcher._dispatch_due
 
-    async def nearsighted(self: TimerWheel, hands: TaskGroup, now: datetime) -> None:
+    async def nearsighted(self: TimerDispatcher, workers: TaskGroup, now: datetime) -> None:
         loaded = self._scheduler._running
 
-        def hand_out(
-            hands: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
+        def start_once(
+            workers: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
         ) -> None:
             if isinstance(what, WaitRecord) or what.agent_id in loaded:
-                TimerWheel._hand_out(self, hands, what, act)
+                TimerDispatcher._start_once(self, workers, what, act)
 
-        self._hand_out = hand_out  # type: ignore[method-assign]  # this one wheel sees badly
-        await honest(self, hands, now)
+        self._start_once = start_once  # type: ignore[method-assign]  # this one dispatcher skips rows
+        await honest(self, workers, now)
 
-    plant_method(TimerWheel, "_take_up", nearsighted)
+    plant_method(TimerDispatcher, "_dispatch_due", nearsighted)
 
 
 def plant_m7() -> None:
     """End the waits on a task in one commit and queue its result in the next."""
-    honest = TaskDesk._end
+    honest = TaskService._end
 
-    async def hasty(self: TaskDesk, task: TaskRecord, advance: AdvanceTask) -> Commit:
+    async def hasty(self: TaskService, task: TaskRecord, advance: AdvanceTask) -> Commit:
         commit = await honest(self, task, advance)
         first = tuple(c for c in commit.changes if not isinstance(c, QueueMessage))
         ended = Commit(
@@ -69,7 +69,7 @@ def plant_m7() -> None:
         rest = tuple(c for c in commit.changes if isinstance(c, QueueMessage))
         return Commit(commit_id=commit.commit_id, at=commit.at, changes=rest)
 
-    plant_method(TaskDesk, "_end", hasty)
+    plant_method(TaskService, "_end", hasty)
 
 
 def plant_m8() -> None:
@@ -79,7 +79,7 @@ def plant_m8() -> None:
         scene: ToolScene, ports: ToolPorts
     ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
         changes, expects = await _replaced_rest(scene, ports)
-        snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
+        snapshot = await ports.reads.agents.snapshot(scene.agent_id, now=scene.now)
         for wait in snapshot.agent_waits if snapshot else ():
             if wait.kind is WaitKind.REST and wait.state is WaitState.TRIGGERED:
                 moved = MoveWait(

@@ -80,7 +80,7 @@ class AttackedHost:
     async def _make_agent(self, case: Case) -> None:
         agent_id, now = AgentId(case.name), self.server.context.clock.now()
         host = self.server.host
-        await host.births.create(public_identity(agent_id, now=now, is_default=False))
+        await host.provisioner.create(public_identity(agent_id, now=now, is_default=False))
         home = self.home_of(case.name)
         (home / "memory").mkdir(exist_ok=True)
         (home / "AGENTS.md").write_text("Be kind.\n")
@@ -233,7 +233,7 @@ async def attacked_host(folder: Path) -> AsyncIterator[AttackedHost]:
 async def _victim(server: ControlServer) -> tuple[str, str]:
     """An agent that is at rest, with an item and a task of its own."""
     identity = public_identity(VICTIM, now=server.context.clock.now(), is_default=False)
-    await server.host.births.create(identity)
+    await server.host.provisioner.create(identity)
     asked = {"summary": "long", "cmd": "sleep 600", "accepts_input": True}
     answer = await server.operator.post(f"/control/agents/{VICTIM}/tasks", asked)
     assert answer.status == 200, answer.body

@@ -14,7 +14,7 @@ from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import HOUR_MS, RETENTION_INTERVAL_MS
 from holon.model.tasks import CommandExit, EndedRun, TaskStatus
 from holon.ports.tasks import RunningCommand
-from holon.runtime.tasks.supervisor import spared
+from holon.runtime.tasks.supervisor import os_errors_noted
 from tests.runtime.cast import calls, prompt_for, rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.notes import Notes
@@ -47,7 +47,7 @@ async def test_a_command_that_spoils_its_output_ends_no_host(tmp_path: Path, how
         if task_id is not None:
             assert (await result_of(host, task_id)).exit_status == 3
     async with life(tmp_path, says_nothing()) as host:
-        assert await host.reads.open_tasks() == []
+        assert await host.reads.tasks.open_tasks() == []
 
 
 def test_a_task_whose_output_cannot_be_looked_at_ends_without_it(
@@ -163,13 +163,13 @@ def test_retention_without_a_handle_leaves_the_files_for_the_next_pass(
 
 def test_an_error_of_the_store_is_not_held_back() -> None:
     notes = Notes()
-    with pytest.raises(StoreFullError), spared(notes, "nothing was done"):
+    with pytest.raises(StoreFullError), os_errors_noted(notes, "nothing was done"):
         raise StoreFullError("full")
     assert notes.lines == []
 
 
 def test_a_bug_is_not_held_back() -> None:
-    with pytest.raises(TypeError), spared(Notes(), "nothing was done"):
+    with pytest.raises(TypeError), os_errors_noted(Notes(), "nothing was done"):
         raise TypeError
 
 

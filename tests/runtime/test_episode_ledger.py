@@ -59,7 +59,7 @@ class Shelf:
         self.ids.extend(episode.id for episode in episodes)
 
 
-class Desk:
+class LedgerBench:
     """A keeper over a database in memory with one agent, and what it is told."""
 
     def __init__(self, stage: Stage, shelf: Shelf | NoLedger, notes: Notes) -> None:
@@ -91,15 +91,15 @@ def test_what_follows_the_newest_line_is_added_in_order_and_once() -> None:
     shelf = Shelf()
 
     async def scene(stage: Stage) -> None:
-        desk = Desk(stage, shelf, Notes())
-        await desk.open()
-        await desk.archive(1, 2)
+        bench = LedgerBench(stage, shelf, Notes())
+        await bench.open()
+        await bench.archive(1, 2)
         assert shelf.ids == ["ep_1", "ep_2"]
-        desk.keeper.archived(MAIN)
-        await desk.keeper.catch_up()
+        bench.keeper.archived(MAIN)
+        await bench.keeper.catch_up()
         assert shelf.appended_count == 1
         many = range(3, 3 + 2 * EPISODE_CANDIDATES_COUNT)
-        await desk.archive(*many)
+        await bench.archive(*many)
         assert shelf.ids == [f"ep_{n}" for n in (1, 2, *many)]
 
     play(scene, {"scripted/one": [said()]})
@@ -110,12 +110,12 @@ def test_a_ledger_that_cannot_be_written_is_noted_and_made_good_later() -> None:
     shelf, notes = Shelf(), Notes()
 
     async def scene(stage: Stage) -> None:
-        desk = Desk(stage, shelf, notes)
-        await desk.open()
+        bench = LedgerBench(stage, shelf, notes)
+        await bench.open()
         shelf.is_broken = True
-        await desk.archive(1)
+        await bench.archive(1)
         shelf.is_broken = False
-        await desk.archive(2)
+        await bench.archive(2)
         assert shelf.ids == ["ep_1", "ep_2"]
         assert [note.message for note in notes.of("episode_ledger")] == ["the disk is full"]
 
@@ -127,10 +127,10 @@ def test_a_bug_about_one_ledger_is_noted_and_ends_nothing() -> None:
     shelf, notes = Shelf(), Notes()
 
     async def scene(stage: Stage) -> None:
-        desk = Desk(stage, shelf, notes)
-        await desk.open()
+        bench = LedgerBench(stage, shelf, notes)
+        await bench.open()
         shelf.bug = KeyError("nobody foresaw it")
-        await desk.archive(1)
+        await bench.archive(1)
         [note] = notes.of("episode_ledger_crashed")
         assert (note.level, note.error, note.about) == (
             LogLevel.ERROR,
@@ -138,11 +138,11 @@ def test_a_bug_about_one_ledger_is_noted_and_ends_nothing() -> None:
             {"agent_id": MAIN},
         )
         shelf.bug = None
-        await desk.archive(2)
+        await bench.archive(2)
         assert shelf.ids == ["ep_1", "ep_2"]
         shelf.bug = StoreBrokenError("gone")
         with pytest.raises(StoreBrokenError):
-            await desk.archive(3)
+            await bench.archive(3)
 
     play(scene, {"scripted/one": [said()]})
 
@@ -152,12 +152,12 @@ def test_a_start_copies_what_an_earlier_process_did_not_come_to() -> None:
     shelf = Shelf()
 
     async def scene(stage: Stage) -> None:
-        desk = Desk(stage, shelf, Notes())
-        await desk.open()
-        await desk.archive(1, 2, 3)
+        bench = LedgerBench(stage, shelf, Notes())
+        await bench.open()
+        await bench.archive(1, 2, 3)
         del shelf.ids[1:]  # the process ended before these were written
         async with anyio.create_task_group() as life:
-            life.start_soon(desk.keeper.run)
+            life.start_soon(bench.keeper.run)
             await stage.rest(1)
             life.cancel_scope.cancel()
         assert shelf.ids == ["ep_1", "ep_2", "ep_3"]
@@ -167,9 +167,9 @@ def test_a_start_copies_what_an_earlier_process_did_not_come_to() -> None:
 
 def test_a_host_without_ledgers_has_nothing_to_do() -> None:
     async def scene(stage: Stage) -> None:
-        desk = Desk(stage, NoLedger(), Notes())
-        desk.keeper.archived(MAIN)
-        await desk.keeper.run()
+        bench = LedgerBench(stage, NoLedger(), Notes())
+        bench.keeper.archived(MAIN)
+        await bench.keeper.run()
 
     play(scene, {"scripted/one": [said()]})
 
@@ -206,5 +206,5 @@ async def test_a_real_host_leaves_its_episodes_in_the_agents_home(
             await watched.written.wait()
             line, *_ = ledger.read_bytes().splitlines()
             told = msgspec.json.decode(line, type=EpisodeRecord)
-            assert told in await host.reads.episodes(MAIN, limit=10)
+            assert told in await host.reads.memory.episodes(MAIN, limit=10)
             assert told.boundary_reason is EpisodeBoundary.WAIT_BOUNDARY

@@ -23,7 +23,7 @@ from holon.model.values import AgentId, later
 from holon.model.wake import WakeHint
 from holon.ports.failpoint import Failpoint
 from holon.runtime.host import Host
-from holon.runtime.tasks.commands import CommandOrder
+from holon.runtime.tasks.commands import CommandRequest
 from tests.support.armed_failpoints import ArmedFailpoints
 from tests.support.hosts import a_host
 from tests.support.inline_writer import InlineWriter, NoFaults
@@ -99,7 +99,7 @@ class Story:
         if self._dies_after is not None:
             await host.control.create_agent(_identity(now=now))
         await host.admit(_prompt("plan the week"))
-        await host.commands.start(ADA, CommandOrder(cmd="make"))
+        await host.commands.start(ADA, CommandRequest(cmd="make"))
         await host.timers.create(ADA, after_ms=1_000)
         hint = WakeHint(
             agent_id=ADA, source_key="ci", reason="changed", created_at=now, updated_at=now

@@ -44,7 +44,7 @@ async def hosted(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
 
 async def said(host: Host, text: str, *, from_outside: bool = False) -> None:
     """Have a turn about something, to its end."""
-    before = (await host.reads.event_bounds(MAIN))[1]
+    before = (await host.reads.events.event_bounds(MAIN))[1]
     await host.admit(webhook_for(text) if from_outside else prompt_for(text))
     async for one in host.events.follow(MAIN, after=before):
         if isinstance(one.event, TurnEnded):
@@ -52,7 +52,7 @@ async def said(host: Host, text: str, *, from_outside: bool = False) -> None:
 
 
 async def told(host: Host) -> list[InstructionSourceChanged]:
-    events = [one.event for one in await host.reads.events_after(MAIN, 0, limit=512)]
+    events = [one.event for one in await host.reads.events.events_after(MAIN, 0, limit=512)]
     return [event for event in events if isinstance(event, InstructionSourceChanged)]
 
 
@@ -90,7 +90,7 @@ async def test_a_patch_to_a_source_is_refused_where_somebody_outside_had_a_word(
         await said(host, "patch", from_outside=True)
         assert await told(host) == []
         assert not (tmp_path / "agents" / MAIN / "AGENTS.md").exists()
-        (log,) = await host.reads.recent_turns(MAIN, limit=1)
+        (log,) = await host.reads.turns.recent_turns(MAIN, limit=1)
         receipt = log.calls[0].receipt
         assert receipt is not None
         assert receipt.error_kind == "instruction_source_guarded"

@@ -28,10 +28,10 @@ def test_a_refused_commit_stops_the_lane() -> None:
         assert isinstance(await writer.try_apply(stale), ExpectationFailed)
         with pytest.raises(LaneFencedError):
             await writer.apply(stale)
-        assert writer.send_off(stale)
+        assert writer.submit(stale)
         with pytest.raises(LaneFencedError):
-            await writer.land()
-        await writer.land()  # nothing travels any more
+            await writer.wait_in_flight()
+        await writer.wait_in_flight()  # nothing travels any more
 
     run_house(story)
 
@@ -40,9 +40,9 @@ def test_a_commit_that_met_a_full_disk_on_its_way_is_sent_again() -> None:
     async def story(house: House) -> None:
         writer = _writer(house)
         house.disk.fault = DiskFault.FULL
-        assert writer.send_off(a_commit("tool:1", NOTE, expects=(FIRST,)))
+        assert writer.submit(a_commit("tool:1", NOTE, expects=(FIRST,)))
         house.disk.fault = DiskFault.NONE
-        await writer.land()
+        await writer.wait_in_flight()
         assert house.rows("select count(*) from commits where commit_id = 'tool:1'") == [(1,)]
 
     run_house(story)
@@ -52,8 +52,8 @@ def test_a_swamped_writer_says_so_and_nothing_travels() -> None:
     async def story(house: House) -> None:
         writer = _writer(house)
         house.disk.fault = DiskFault.SWAMPED
-        assert not writer.send_off(a_commit("tool:1", NOTE))
-        await writer.land()
+        assert not writer.submit(a_commit("tool:1", NOTE))
+        await writer.wait_in_flight()
 
     run_house(story)
 

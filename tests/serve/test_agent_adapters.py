@@ -125,7 +125,7 @@ async def test_a_template_that_fails_leaves_neither_home_nor_agent(tmp_path: Pat
                     "https://github.com/a/b/tree/c/d",
                 )
             }
-            assert await server.host.reads.agent(AgentId("ada")) is None
+            assert await server.host.reads.agents.agent(AgentId("ada")) is None
             assert sorted(os.listdir(tmp_path / "holon" / "agents")) == [".births", "main"]
             assert os.listdir(tmp_path / "holon" / "agents" / ".births") == []
             assert (await create(server, "ada"))[0] == 200
@@ -139,7 +139,7 @@ async def test_an_agent_is_made_from_a_selector_and_not_from_a_text(tmp_path: Pa
         for body in ({"instructions": "You are"}, {"agents_md": "# X"}, {"template": {"id": "x"}}):
             assert (await create(server, "ada", body))[0] == 400
         assert (await create(server, "ada", {"template": "# You are a pirate.\nArr"}))[0] == 400
-        assert await server.host.reads.agent(AgentId("ada")) is None
+        assert await server.host.reads.agents.agent(AgentId("ada")) is None
 
 
 @pytest.mark.requirement("agent-init:seeded-at-startup")

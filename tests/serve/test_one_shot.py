@@ -100,7 +100,7 @@ async def test_the_rounds_of_a_run_are_counted_over_all_its_turns(tmp_path: Path
     hooks = Hooks(round_gate=allowance.gate)
     async with open_host(tmp_path, models(), HostOptions(hooks=hooks)) as host:
         result = await ask(host, "twice")
-        state = await host.reads.agent(MAIN)
+        state = await host.reads.agents.agent(MAIN)
     assert result.final_status is FinalStatus.MAX_TURNS_EXCEEDED
     assert (result.model_rounds, result.message_count) == (2, 2)
     assert result.raw_final_text is None  # the last turn never got to say anything

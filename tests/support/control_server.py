@@ -16,7 +16,7 @@ import anyio
 import msgspec
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken, TriggerKeyFile
+from holon.adapters.system.control_token import FixedToken, TriggerKeyFile
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
 from holon.adapters.system.secrets import SecretRegistry
 from holon.http.access import DeliveryRates, IngressLimits
@@ -82,7 +82,7 @@ async def control_server(
             trigger_base_url=f"http://{_HOST}:{port}",
         )
         async with open_host(home, models, settings) as host:
-            await host.births.ensure(chosen.default_agent)
+            await host.provisioner.ensure(chosen.default_agent)
             ending = anyio.Event()
             context = HttpContext(
                 host=host,
@@ -97,7 +97,7 @@ async def control_server(
                 ),
             )
             names = frozenset({f"{_HOST}:{port}".encode(), f"localhost:{port}".encode()})
-            serve = partial(serve_control_plane, token=GivenToken(TOKEN), names=names)
+            serve = partial(serve_control_plane, token=FixedToken(TOKEN), names=names)
             async with anyio.create_task_group() as answering:
                 answering.start_soon(serve, context, (tcp, unix))
                 stranger = Caller(host=_HOST, port=port)

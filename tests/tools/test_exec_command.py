@@ -8,7 +8,7 @@ import pytest
 from holon.model.errors import RefusalCode, RefusedError
 from holon.model.limits import COMMAND_TEXT_BYTES_MAX
 from holon.model.tasks import TaskQuota, TaskStatus
-from holon.runtime.tasks.commands import CommandOrder
+from holon.runtime.tasks.commands import CommandRequest
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.shellwork import COMMANDS, receipts, results, shell_setup, tasks
@@ -381,7 +381,7 @@ def test_the_quota_of_the_home_counts_the_commands_of_all_agents() -> None:
         await house.prompt("begin", agent="other")
         await house.rest(30_000)
         with pytest.raises(RefusedError) as caught:
-            await house.host.commands.start(MAIN, CommandOrder(cmd="quick"))
+            await house.host.commands.start(MAIN, CommandRequest(cmd="quick"))
         assert caught.value.refusal.code is RefusalCode.QUOTA_REACHED
         assert "runtime.tasks.max is 1" in caught.value.refusal.message
 
@@ -401,7 +401,7 @@ def test_commands_that_are_started_at_the_same_time_are_counted_as_well(
 
     async def start(house: House) -> None:
         try:
-            await house.host.commands.start(MAIN, CommandOrder(cmd="server"))
+            await house.host.commands.start(MAIN, CommandRequest(cmd="server"))
         except RefusedError as error:
             codes.append(error.refusal.code)
 

@@ -26,7 +26,7 @@ from holon import __version__
 from holon.model.commits import FinishToolCall
 from holon.model.providers.attempts import TokenUsage
 from holon.model.turns.tools import ToolCallRecord, ToolCallState
-from holon.model.turns.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+from holon.model.turns.turn import Finish, ModelAnswered, ModelFailed, RoundTiming
 from holon.model.values import AgentId, TurnId, later, to_micros
 
 SERVICE: Final = "holon"
@@ -46,7 +46,7 @@ class SpanTracer:
         return _OpenTurn(self._tracer, self._open, agent_id, turn_id)
 
     def round_ended(
-        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+        self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """A model was asked, and answered or not."""
         told = _round_attributes(answer) | {"holon.context_build_ms": timing.context_build_ms}
@@ -153,7 +153,7 @@ def otlp_exporter() -> SpanExporter:
     return OTLPSpanExporter()
 
 
-def _round_attributes(answer: ModelSpoke | ModelFailed) -> dict[str, _Value]:
+def _round_attributes(answer: ModelAnswered | ModelFailed) -> dict[str, _Value]:
     timeline = answer.timeline
     told: dict[str, _Value] = {}
     if timeline is not None:

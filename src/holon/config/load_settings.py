@@ -44,7 +44,7 @@ from holon.model.agents import GITHUB_ARCHIVES
 from holon.model.budgets import BudgetPolicy
 from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from holon.model.queue import WebhookSetting
 from holon.model.record import Record
 from holon.model.tasks import TaskQuota
@@ -73,7 +73,7 @@ class Settings(Record, frozen=True, kw_only=True):
     """Everything a host is built from."""
 
     home: Path
-    plane: PlaneSettings
+    plane: ProviderResolverSettings
     retention: RetentionPolicy
     output_budget: OutputBudget
     reminders: ReminderPolicy

@@ -19,8 +19,8 @@ from holon.model.providers.models import (
     CredentialSource,
     ModelRef,
     ModelSetting,
-    PlaneSettings,
     ProviderAuth,
+    ProviderResolverSettings,
     ProviderSetting,
     SchemaMode,
     parse_model_ref,
@@ -81,12 +81,12 @@ class _Values:
         return found
 
 
-def plane_of(known: Mapping[str, KnownValue]) -> PlaneSettings:
+def plane_of(known: Mapping[str, KnownValue]) -> ProviderResolverSettings:
     """Return what the provider plane is built from."""
     values = _Values(known)
     default = values.get("model.default", str)
     seconds = values.sure("runtime.provider_http_timeout_seconds", int)
-    return PlaneSettings(
+    return ProviderResolverSettings(
         model_default=None if default is None else parse_model_ref(default),
         model_fallbacks=_references(values.sure("model.fallbacks", tuple)),
         trial_tools_allowed=values.sure("model.allow_trial_tools", bool),

@@ -29,7 +29,7 @@ from holon.model.events.retention import RetentionPolicy
 from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
-    PlaneSettings,
+    ProviderResolverSettings,
     SchemaMode,
     TransportKind,
 )
@@ -38,7 +38,7 @@ from holon.model.record import Record
 from holon.model.work import ReminderPolicy
 from holon.ports.journal import LogLevel
 
-_PLANE: Final = PlaneSettings()
+_PLANE: Final = ProviderResolverSettings()
 _KEEPING: Final = RetentionPolicy()
 _REMINDING: Final = ReminderPolicy()
 _SHOWN: Final = OutputBudget()

@@ -325,7 +325,7 @@ def last_turn_failure(home: Path) -> LastFailure | None:
     async def read() -> BriefRecord | None:
         with open_untouched(database_path(home)) as connection:
             connection.execute("commit")  # the reads begin a transaction of their own
-            return await SqliteReads(connection).last_failure()
+            return await SqliteReads(connection).events.last_failure()
 
     try:
         failed = anyio.run(read)

@@ -32,7 +32,7 @@ from holon.adapters.system.detached_process import (
     READY_HANDLE,
     DetachedProcess,
     LivingProcess,
-    Waited,
+    ReadyOutcome,
 )
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, is_full, require_safe_home
@@ -230,13 +230,13 @@ class Daemon:
     def _watched(self, process: DetachedProcess, began: datetime) -> DaemonStatus:
         """Wait until it is ready, and a moment longer."""
         match process.wait_ready(ms_max=self.ready_ms_max):
-            case Waited.READY:
+            case ReadyOutcome.READY:
                 pass
-            case Waited.ENDED:
+            case ReadyOutcome.ENDED:
                 process.ends_within(DAEMON_SIGNAL_MS_MAX)  # it may still be writing down why
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
                 raise self._failed(began, "it ended before it was ready")
-            case Waited.TOO_LONG:
+            case ReadyOutcome.TOO_LONG:
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
                 seconds = self.ready_ms_max // 1_000
                 raise self._failed(began, f"it was not ready after {seconds} s")

@@ -36,9 +36,9 @@ from holon.model.workspaces import (
     AttachWorkspace,
     EnterWorkspace,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
     ProjectionKind,
+    ResolvedDirectory,
     WorkspaceBindings,
     WorkspaceEntry,
     WorkspaceOccupancy,
@@ -147,7 +147,7 @@ def refuse_problem(path: str, problem: PathProblem) -> Refusal:
     return _refusal(words.code, f"{_shown(path)} {words.says}", words.hint)
 
 
-def refuse_private(found: FoundPlace, home: str) -> Refusal | None:
+def refuse_private(found: ResolvedDirectory, home: str) -> Refusal | None:
     """Decline what is Holon's own; `home` is HOLON_HOME by its real name."""
     own = home.rstrip("/")
     inside = [f"{own}/{folder}" for folder in PRIVATE_FOLDERS]
@@ -178,7 +178,7 @@ _DIGEST_CHARS: Final = 20
 _BUILT_IN: Final = frozenset({AGENT_HOME, WORKSPACE_ROOT})
 
 
-class Aim(Record, frozen=True, kw_only=True):
+class AttachTarget(Record, frozen=True, kw_only=True):
     """Where attaching a directory would lead."""
 
     entry: WorkspaceEntry
@@ -217,7 +217,7 @@ def workspace_id_of(anchor: str) -> WorkspaceId:
     return WorkspaceId(f"ws_{_digest(anchor)}")
 
 
-def aim_of(found: FoundPlace, bindings: WorkspaceBindings, *, now: datetime) -> Aim:
+def aim_of(found: ResolvedDirectory, bindings: WorkspaceBindings, *, now: datetime) -> AttachTarget:
     """Return the workspace a directory belongs to, and the place attaching it would lead to."""
     top = found.repository_root or found.path
     parent = _attached_parent(found, bindings)
@@ -226,7 +226,7 @@ def aim_of(found: FoundPlace, bindings: WorkspaceBindings, *, now: datetime) -> 
     is_worktree = parent is not None
     kind = ProjectionKind.GIT_WORKTREE_ROOT if is_worktree else ProjectionKind.CANONICAL_ROOT
     root_id = f"{kind}:{workspace_id}"
-    return Aim(
+    return AttachTarget(
         entry=WorkspaceEntry(
             workspace_id=workspace_id,
             workspace_anchor=anchor,
@@ -249,7 +249,7 @@ def aim_of(found: FoundPlace, bindings: WorkspaceBindings, *, now: datetime) -> 
 def decide_attach(
     agent_id: AgentId,
     bindings: WorkspaceBindings,
-    aim: Aim,
+    aim: AttachTarget,
     *,
     occupants: Sequence[WorkspaceOccupancy],
 ) -> AttachDecision:
@@ -324,7 +324,9 @@ def decide_detach(
     return Forget(workspace_id=workspace_id)
 
 
-def _attached_parent(found: FoundPlace, bindings: WorkspaceBindings) -> WorkspaceEntry | None:
+def _attached_parent(
+    found: ResolvedDirectory, bindings: WorkspaceBindings
+) -> WorkspaceEntry | None:
     if found.main_root is None:
         return None
     parent_id = workspace_id_of(found.main_root)

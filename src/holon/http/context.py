@@ -113,7 +113,7 @@ def named_agent(call: Call) -> AgentId:
 async def shown_agent(context: HttpContext, call: Call) -> AgentId:
     """The agent a read is about; raises RefusedError when a reader sees none."""
     agent_id = call.agent_id(context.facts.default_agent)
-    found = await context.host.reads.agent(agent_id)
+    found = await context.host.reads.agents.agent(agent_id)
     if found is None or not is_shown(found.identity):
         raise RefusedError(refuse_unknown(agent_id))
     return agent_id
@@ -127,24 +127,30 @@ def is_shown(identity: AgentIdentity) -> bool:
 
 async def own_task(context: HttpContext, call: Call) -> TaskRecord:
     """The task the path names."""
-    return await _own(call, "task", TaskId, context.host.reads.task, RefusalCode.TASK_NOT_FOUND)
+    return await _own(
+        call, "task", TaskId, context.host.reads.tasks.task, RefusalCode.TASK_NOT_FOUND
+    )
 
 
 async def own_timer(context: HttpContext, call: Call) -> TimerRecord:
     """The timer the path names."""
-    return await _own(call, "timer", TimerId, context.host.reads.timer, RefusalCode.TIMER_NOT_FOUND)
+    return await _own(
+        call, "timer", TimerId, context.host.reads.wake.timer, RefusalCode.TIMER_NOT_FOUND
+    )
 
 
 async def own_brief(context: HttpContext, call: Call) -> BriefRecord:
     """The brief the path names."""
-    return await _own(call, "brief", BriefId, context.host.reads.brief, RefusalCode.BRIEF_NOT_FOUND)
+    return await _own(
+        call, "brief", BriefId, context.host.reads.events.brief, RefusalCode.BRIEF_NOT_FOUND
+    )
 
 
 async def own_work_item(context: HttpContext, call: Call) -> WorkItemRecord:
     """The work item the path names."""
     agent_id = named_agent(call)
     item_id = WorkItemId(_record_id(call, "work_item_id", "work item id"))
-    found = await context.host.reads.work_item(item_id)
+    found = await context.host.reads.work.work_item(item_id)
     if found is None or found.agent_id != agent_id:
         raise RefusedError(unknown_item(item_id))
     return found
@@ -154,7 +160,7 @@ async def own_message(context: HttpContext, call: Call) -> QueueEntry:
     """The message the path names."""
     agent_id = named_agent(call)
     message_id = MessageId(_record_id(call, "message_id", "message id"))
-    found = await context.host.reads.messages(agent_id, [message_id])
+    found = await context.host.reads.queue.messages(agent_id, [message_id])
     if not found:
         raise _missing(RefusalCode.MESSAGE_NOT_FOUND, "message", message_id)
     return found[0]

@@ -62,8 +62,8 @@ class EventCounters:
 
     async def begin(self, reads: StoreReads, *, now: datetime) -> None:
         """Count from here on: what an earlier process did is not this one's."""
-        self._counted_seq = await reads.last_log_seq()
-        self._steps = {now: 0} | _costs(await reads.usage(None, since=now))
+        self._counted_seq = await reads.events.last_log_seq()
+        self._steps = {now: 0} | _costs(await reads.budgets.usage(None, since=now))
 
     async def count_all(self, reads: StoreReads) -> None:
         """Count everything that was recorded, before some of it is pruned."""
@@ -75,14 +75,14 @@ class EventCounters:
         async with self._looking:
             page: Sequence[AuditEvent] = ()
             for _ in range(TALLY_PAGES_COUNT_MAX):
-                page = await reads.log_after(self._counted_seq, limit=EVENT_PAGE_COUNT_MAX)
+                page = await reads.events.log_after(self._counted_seq, limit=EVENT_PAGE_COUNT_MAX)
                 for one in page:
                     self._count(one.event)
                     self._counted_seq = one.log_seq
                 if len(page) < EVENT_PAGE_COUNT_MAX:
                     break
                 await checkpoint()  # others get their turn between two pages
-            self._spend(_costs(await reads.usage(None, since=max(self._steps))))
+            self._spend(_costs(await reads.budgets.usage(None, since=max(self._steps))))
             return len(page) == EVENT_PAGE_COUNT_MAX
 
     def _count(self, event: Event) -> None:

@@ -81,7 +81,7 @@ async def _wait(
 
 async def _until_ended_or_held(context: HttpContext, receipt: AdmissionReceipt) -> None:
     """Return once the message has ended, or something begins to hold it up."""
-    _, newest = await context.host.reads.event_bounds(receipt.agent_id)
+    _, newest = await context.host.reads.events.event_bounds(receipt.agent_id)
     with context.host.events.reader(receipt.agent_id, after=newest) as events:
         standing = await _standing(context, receipt)
         while standing.ended is None:
@@ -103,14 +103,14 @@ async def _next_look(events: EventReader) -> bool:
 
 async def _standing(context: HttpContext, receipt: AdmissionReceipt) -> _MessageProgress:
     reads = context.host.reads
-    entry = await reads.message(receipt.message_id)
+    entry = await reads.queue.message(receipt.message_id)
     if entry is None:
         return _MessageProgress(ended=MessageState.PROCESSED)  # and pruned since
     if entry.state is MessageState.INTERJECTED:
         return await _turn_entered(reads, entry)
     if entry.state.is_terminal:
         return _MessageProgress(ended=entry.state)
-    snapshot = await reads.snapshot(receipt.agent_id, now=context.clock.now())
+    snapshot = await reads.agents.snapshot(receipt.agent_id, now=context.clock.now())
     if entry.state is not MessageState.QUEUED or snapshot is None:
         return _MessageProgress()
     return _held(entry, snapshot)
@@ -119,7 +119,7 @@ async def _standing(context: HttpContext, receipt: AdmissionReceipt) -> _Message
 async def _turn_entered(reads: StoreReads, entry: QueueEntry) -> _MessageProgress:
     """How the turn stands that an interjection entered, if it is among the newest ones."""
     message = entry.message
-    logs = await reads.turns_page(message.agent_id, before_index=None, limit=_TURNS_LOOKED_AT)
+    logs = await reads.turns.turns_page(message.agent_id, before_index=None, limit=_TURNS_LOOKED_AT)
     for log in logs:
         heard = (each.data for each in log.entries if isinstance(each.data, Interjection))
         if any(each.message_id == message.id for each in heard):
@@ -139,7 +139,7 @@ def _held(entry: QueueEntry, snapshot: AgentSnapshot) -> _MessageProgress:
 async def _told(context: HttpContext, receipt: AdmissionReceipt, wait_end: WaitEnd) -> Prompted:
     reads, agent_id = context.host.reads, receipt.agent_id
     standing = await _standing(context, receipt)
-    snapshot = await reads.snapshot(agent_id, now=context.clock.now())
+    snapshot = await reads.agents.snapshot(agent_id, now=context.clock.now())
     closure = None if snapshot is None else current_closure(snapshot)
     is_answered = standing.ended is not None
     return Prompted(
@@ -161,7 +161,7 @@ async def _briefs(
     reads: StoreReads, agent_id: AgentId, message_id: MessageId, standing: _MessageProgress
 ) -> tuple[BriefRecord, ...]:
     """The briefs that answer the message, oldest first."""
-    page = await reads.briefs_page(agent_id, before=None, limit=SURFACE_PAGE_COUNT_MAX)
+    page = await reads.events.briefs_page(agent_id, before=None, limit=SURFACE_PAGE_COUNT_MAX)
     if standing.turn_id is not None:
         return tuple(each for each in reversed(page) if each.turn_id == standing.turn_id)
     newest_first = [each for each in page if each.related_message_id == message_id]

@@ -123,7 +123,7 @@ class AgentTotals(Record, frozen=True, kw_only=True):
     output_tokens: int = 0
 
 
-class AgentPace(Record, frozen=True, kw_only=True):
+class TurnRateState(Record, frozen=True, kw_only=True):
     """How fast the agent may go on.
 
     `self_started_count` counts turns in a row that the runtime started by itself and that moved
@@ -164,7 +164,7 @@ class AgentState(Record, frozen=True, kw_only=True):
     focus: AgentFocus
     totals: AgentTotals
     model: ModelChoice
-    pace: AgentPace = AgentPace()
+    pace: TurnRateState = TurnRateState()
     last_closure: Closure | None = None
     last_terminal: TurnTerminal | None = None
     last_brief_at: Instant | None = None

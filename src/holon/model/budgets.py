@@ -10,7 +10,7 @@ Rule 3: cost is in millionths of a US dollar, and only of models whose price is 
 
 from enum import StrEnum
 
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.record import Record
 from holon.model.values import AgentId, Instant, MessageId
 
@@ -78,11 +78,11 @@ class ModelPrice(Record, frozen=True, kw_only=True):
     cache_write: float | None = None
 
 
-class RememberPace(Record, tag=True, frozen=True, kw_only=True):
+class UpdateTurnRate(Record, tag=True, frozen=True, kw_only=True):
     """Count a turn the runtime started by itself, or begin to count anew. Budgets stay."""
 
     agent_id: AgentId
-    pace: AgentPace
+    pace: TurnRateState
 
 
 class HoldMessage(Record, tag=True, frozen=True, kw_only=True):
@@ -93,14 +93,14 @@ class HoldMessage(Record, tag=True, frozen=True, kw_only=True):
     until: Instant
 
 
-class HoldTurns(Record, tag=True, frozen=True, kw_only=True):
+class PauseTurns(Record, tag=True, frozen=True, kw_only=True):
     """Begin no turn of the agent until its budget has room again."""
 
     agent_id: AgentId
     hold: BudgetHold
 
 
-class ReleaseTurns(Record, tag=True, frozen=True, kw_only=True):
+class UnpauseTurns(Record, tag=True, frozen=True, kw_only=True):
     """The budget has room again."""
 
     agent_id: AgentId

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import msgspec
 
 from holon.model.agents import AgentIdentity, AgentStatus
-from holon.model.budgets import HoldMessage, HoldTurns, ReleaseTurns, RememberPace, ReviewHolds
+from holon.model.budgets import HoldMessage, PauseTurns, ReviewHolds, UnpauseTurns, UpdateTurnRate
 from holon.model.events.briefs import BriefRecord, FailureArtifact, OperatorVisibility
 from holon.model.events.event import Event
 from holon.model.guidance import NoteInstructionChange, SkillChange
@@ -512,10 +512,10 @@ Change: TypeAlias = (
     | DeliverTrigger
     | OpenWait
     | MoveWait
-    | RememberPace
+    | UpdateTurnRate
     | HoldMessage
-    | HoldTurns
-    | ReleaseTurns
+    | PauseTurns
+    | UnpauseTurns
     | ReviewHolds
     | WorkspaceChange
     | SkillChange

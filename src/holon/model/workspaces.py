@@ -90,7 +90,7 @@ class WorkspaceBindings(Record, frozen=True, kw_only=True):
     occupancy: WorkspaceOccupancy | None = None  # of the active one
 
 
-class FoundPlace(Record, frozen=True, kw_only=True):
+class ResolvedDirectory(Record, frozen=True, kw_only=True):
     """A directory that exists, by its real name, and the repository it lies in."""
 
     path: str

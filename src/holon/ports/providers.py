@@ -2,8 +2,8 @@
 
 Contract of Provider: `answer` keeps no conversation state that the request does not carry (a cache
 of the wire may only save work, never change an answer); it raises nothing but ProviderError, with
-diagnostics where an exchange took place; cancelling it abandons the exchange. `hear` is called from
-the event loop, in order, and never after `answer` has returned.
+diagnostics where an exchange took place; cancelling it abandons the exchange. `on_progress` is
+called from the event loop, in order, and never after `answer` has returned.
 
 Contract of ModelDirectory: `find` raises ProviderError (fail-fast) when a model cannot be used as
 configured, saying why and what to do; finding costs no network traffic.
@@ -18,7 +18,7 @@ from holon.model.providers.models import ModelRef
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import AnswerProgress, ModelAnswer
 
-Hear: TypeAlias = Callable[[AnswerProgress], None]
+OnProgress: TypeAlias = Callable[[AnswerProgress], None]
 
 
 def unheard(progress: AnswerProgress) -> None:
@@ -28,7 +28,7 @@ def unheard(progress: AnswerProgress) -> None:
 class Provider(Protocol):
     """Something that can take a conversation one round further."""
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round."""
         ...
 

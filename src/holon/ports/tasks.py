@@ -35,7 +35,7 @@ class CommandSpawnError(HolonError):
     code = "command_spawn_failed"
 
 
-class CommandNoRoomError(CommandSpawnError):
+class CommandNoSpaceError(CommandSpawnError):
     """The disk has no room for the files of a command; the same may be tried again."""
 
     code = "storage_full"

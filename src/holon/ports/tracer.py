@@ -13,7 +13,7 @@ from typing import Protocol
 from holon.model.commits import FinishToolCall
 from holon.model.providers.attempts import TokenUsage
 from holon.model.turns.tools import ToolCallRecord
-from holon.model.turns.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+from holon.model.turns.turn import Finish, ModelAnswered, ModelFailed, RoundTiming
 from holon.model.values import AgentId, TurnId
 
 
@@ -46,7 +46,7 @@ class Tracer(Protocol):
         ...
 
     def round_ended(
-        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+        self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """A model was asked, and answered or not."""
         ...
@@ -85,7 +85,7 @@ class NoTracer:
         return self._span
 
     def round_ended(
-        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+        self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """Forget it."""
 

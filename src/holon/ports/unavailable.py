@@ -11,7 +11,7 @@ from typing import NoReturn
 from holon.model.errors import HolonError
 from holon.model.tasks import CommandSpec, EndedRun, TaskRecord
 from holon.model.values import AgentId, TaskId, TurnId
-from holon.model.workspaces import FoundPlace, PathProblem
+from holon.model.workspaces import PathProblem, ResolvedDirectory
 from holon.ports.tasks import CommandSpawnError, RunningCommand, StopRequest
 from holon.ports.workspaces import FileRefusedError, RootedFiles
 
@@ -57,7 +57,7 @@ class NoFiles:
         raise FileRefusedError("this host touches no files")
 
 
-class NoPlaces:
+class NoDirectories:
     """Knows no directory."""
 
     async def ensure(self, path: str) -> None:
@@ -71,7 +71,7 @@ class NoPlaces:
 class NoWorkspaces:
     """Knows no directory."""
 
-    async def find(self, path: str) -> FoundPlace | PathProblem:
+    async def find(self, path: str) -> ResolvedDirectory | PathProblem:
         """No path leads anywhere."""
         return PathProblem.MISSING
 

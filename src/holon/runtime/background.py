@@ -1,12 +1,13 @@
-"""Tells a bug from what somebody further out has to hear of.
+"""Wake-up signals for background services, and the boundary that contains bugs.
 
-Owns:  the alarm services sleep on. A nudge that comes while nobody waits is kept, never lost; what
-       every boundary around one agent lets through.
-Rule 1: a store that failed and a lane that was fenced are no bugs, however many task groups have
-        wrapped them. The store comes first: the host ends with it.
-Rule 2: a cancellation is not seen here: it is no Exception, and a group that holds one is none.
-Rule 3: where no lane runs, `bug_noted` is the boundary: a bug is noted and held back, and a fence
-        is one. It tries nothing again; what was left undone is the business of whoever asks next.
+Owns:  the alarm that services sleep on, and the classification of errors at per-agent boundaries.
+Rule 1: a nudge that arrives while the service is busy is kept, never lost.
+Rule 2: a store failure and a fenced lane are not bugs, however many task groups wrap them. The
+        store error takes precedence: the host ends with it.
+Rule 3: a cancellation never counts as a bug: it is no Exception, and neither is a group holding
+        one.
+Rule 4: outside a lane, `bug_noted` is the boundary: a bug is logged and suppressed, and there a
+        fence counts as a bug. Nothing is retried; the next caller deals with what was left undone.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,10 +1,10 @@
-"""The place where a turn would begin, or go on with another round: may it?
+"""Turn governor: whether a turn may begin, or continue with another round.
 
-Owns:  asking the brake and the budgets, and making durable what they say.
-Rule 1: a message that had its turn and was put off has been let through before; only budgets can
-        hold it again.
-Rule 2: nothing is kept here: what was counted and who is held stands in the rows. Only what
-        running turns have used so far is in memory, and each can be counted anew from its log.
+Owns:  evaluating the no-progress brake and the budgets, and making their decisions durable.
+Rule 1: a message whose turn was deferred has passed the brake before; only budgets can hold it
+        again.
+Rule 2: counts and holds live in the rows. Only the usage of running turns is in memory, and it can
+        be recomputed from their logs.
 """
 
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ from holon.decide.budgets.budget import (
     unpriced_models,
 )
 from holon.decide.budgets.commits import (
-    HeldStart,
+    PendingStart,
     extend_hold_commit,
     give_up_commit,
     hold_message_commit,
@@ -29,15 +29,15 @@ from holon.decide.budgets.commits import (
     review_holds_commit,
 )
 from holon.decide.budgets.no_progress import (
-    GiveUp,
-    HoldBack,
-    KeepSilent,
+    DelayStart,
     Start,
+    StopSelfStarts,
+    SuppressStart,
     decide_start,
     is_self_started,
 )
 from holon.decide.queue.next_message import Pick
-from holon.model.agents import AgentPace, AgentState
+from holon.model.agents import AgentState, TurnRateState
 from holon.model.budgets import BudgetHold, BudgetPolicy, UsageStep
 from holon.model.commits import Commit
 from holon.model.events.reads import AgentSnapshot
@@ -58,7 +58,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 _REACH = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
 
-class PaceDesk:
+class TurnGovernor:
     """Lets turns of one host begin, or not."""
 
     def __init__(
@@ -83,7 +83,7 @@ class PaceDesk:
 
     async def may_start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry, pick: Pick
-    ) -> AgentPace | None:
+    ) -> TurnRateState | None:
         """Return what to remember with the turn, or nothing when it does not begin."""
         now = self._clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
@@ -98,18 +98,18 @@ class PaceDesk:
             return decision.pace
         start = await self._start(snapshot, entry, pick, now=now)
         match decision:
-            case HoldBack(until=until):
+            case DelayStart(until=until):
                 await self._apply(hold_message_commit(start, until=until))
-            case GiveUp(pace=pace):
+            case StopSelfStarts(pace=pace):
                 await self._apply(give_up_commit(start, reentry, pace=pace))
-            case KeepSilent():
+            case SuppressStart():
                 comes_again = await self._comes_again(entry.message)
                 await self._apply(keep_silent_commit(start, reentry, comes_again=comes_again))
             case _:
                 assert_never(decision)
         return None
 
-    async def hold_inside(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
+    async def hold_between_rounds(self, log: TurnLog, usage: TokenUsage) -> BudgetHold | None:
         """Return the budget that keeps a running turn from another round, or nothing."""
         now = self._clock.now()
         if self._budgets.is_off:
@@ -137,7 +137,7 @@ class PaceDesk:
 
     async def review_all(self) -> None:
         """Have every hold looked at again, as a start does: the budgets may have been raised."""
-        if await self._store.reads.is_anybody_held():
+        if await self._store.reads.budgets.is_anybody_held():
             commit = review_holds_commit(self._fresh_commit_id(), now=self._clock.now())
             await self._apply(commit)
 
@@ -145,13 +145,13 @@ class PaceDesk:
         """Forget what an open turn has used: its settlement counts it."""
         self._running.pop(agent_id, None)
 
-    async def pace_of(self, agent: AgentState) -> PaceView:
+    async def rate_limits_of(self, agent: AgentState) -> PaceView:
         """Show how fast an agent may go on, whether or not anything is bounded."""
         now = self._clock.now()
         facts = await self._facts(agent.identity.agent_id, now=now)
         return pace_view(agent.pace, facts, unpriced=self._unpriced(agent), now=now)
 
-    async def look_at_all(self) -> tuple[MeasureView, ...]:
+    async def runtime_usage(self) -> tuple[MeasureView, ...]:
         """Show what all agents together used, and what they may."""
         now = self._clock.now()
         facts = BudgetFacts(policy=self._budgets, of_runtime=await self._used_by_all(now=now))
@@ -169,7 +169,7 @@ class PaceDesk:
         return judge_budget(await self._facts(agent_id, now=now), now=now)
 
     async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
-        settled = await self._store.reads.usage(agent_id, since=now - _REACH)
+        settled = await self._store.reads.budgets.usage(agent_id, since=now - _REACH)
         running = self._running.get(agent_id)
         return BudgetFacts(
             policy=self._budgets,
@@ -178,20 +178,20 @@ class PaceDesk:
         )
 
     async def _used_by_all(self, *, now: datetime) -> tuple[UsageStep, ...]:
-        settled = await self._store.reads.usage(None, since=now - _REACH)
+        settled = await self._store.reads.budgets.usage(None, since=now - _REACH)
         return (*settled, *self._running.values())
 
     async def _comes_again(self, message: MessageEnvelope) -> bool:
         if not isinstance(message.origin, TimerOrigin):
             return False
-        timer = await self._store.reads.timer(message.origin.timer_id)
+        timer = await self._store.reads.wake.timer(message.origin.timer_id)
         return timer is not None and not isinstance(timer.schedule, OneShot)
 
     async def _start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick, *, now: datetime
-    ) -> HeldStart:
+    ) -> PendingStart:
         place = await self._agent_places.current(entry.message.agent_id)
-        return HeldStart(
+        return PendingStart(
             commit_id=self._fresh_commit_id(),
             at=now,
             snapshot=snapshot,

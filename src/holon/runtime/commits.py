@@ -1,9 +1,9 @@
-"""Decide, commit, and decide again when the rows moved meanwhile.
+"""Optimistic commits: decide, apply, and decide again when the rows changed in between.
 
-Owns:  the one loop around compare-and-set, and patience with a full disk.
-Rule 1: a refused commit changed nothing, so the only right answer is a fresh decision.
-Rule 2: a full disk is waited out with backoff where work would otherwise be lost; at the door it is
-        an error the caller sees.
+Owns:  the one compare-and-set loop, and waiting for disk space.
+Rule 1: a refused commit changed nothing, so the only correct reaction is a fresh decision.
+Rule 2: a full disk is waited out with backoff where work would otherwise be lost; at the ingress it
+        is an error returned to the caller.
 """
 
 import logging

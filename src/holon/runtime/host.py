@@ -1,15 +1,15 @@
-"""One host: every lane and service of one HOLON_HOME, and nothing that outlives it.
+"""The host: every lane and service of one HOLON_HOME.
 
-Owns:  the wiring of the runtime's parts, their start order and their end. The ports and settings of
-       a host are its fields; each part is made once, when it is first needed, and is given the few
-       of them that it uses.
-Rule 1: recovery is complete before the host is ready; nothing is admitted before.
-Rule 2: every agent some row gives a reason to run is looked at when the host starts.
-Rule 3: what a part cannot handle ends the host; a restart recovers from what is durable. So does a
-        store that fails. A bug about one agent, in its lane, in its recovery or in what is looked
-        after for it, does not: it fails the turn, or the agent is left down (Scheduler, rule 5),
-        or what was to be done is left undone; it is noted in any case.
-Rule 4: a part that a run of one exchange does not need is imported when it is first asked for.
+Owns:  the wiring of the runtime's parts, their start order and their shutdown. The ports and
+       settings of a host are its fields; each part is built once, on first use, from the few of
+       them it needs.
+Rule 1: recovery completes before the host is ready; nothing is admitted before.
+Rule 2: every agent that some row gives a reason to run is examined when the host starts.
+Rule 3: an error that a part cannot handle ends the host, and so does a failed store: a restart
+        recovers from what is durable. A bug confined to one agent (in its lane, its recovery or its
+        background work) does not: it fails the turn, or leaves the agent down (Scheduler, rule 5),
+        or leaves the work undone. It is logged in every case.
+Rule 4: a part that a one-shot run does not need is imported on first use, to keep that run fast.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -45,10 +45,10 @@ from holon.ports.tasks import Shell
 from holon.ports.tracer import Tracer
 from holon.ports.turns import TurnMark
 from holon.ports.wake import TriggerKey
-from holon.ports.workspaces import Files, Places, WorkspaceFinder
-from holon.runtime.agents.control import ControlDesk
-from holon.runtime.agents.provisioning import AgentBirth
-from holon.runtime.budgets import PaceDesk
+from holon.ports.workspaces import Directories, Files, WorkspaceFinder
+from holon.runtime.agents.control import ControlService
+from holon.runtime.agents.provisioning import AgentProvisioner
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.events.feed import EventFeed
 from holon.runtime.events.retention import RetentionKeeper
 from holon.runtime.guidance.instruction_watch import InstructionWatch
@@ -58,7 +58,7 @@ from holon.runtime.providers.caller import ProgressListener, ProviderCaller
 from holon.runtime.providers.gate import ProviderGate
 from holon.runtime.providers.routing import ModelRouting
 from holon.runtime.queue import Ingress
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import TaskReporter, TaskSupervisor
 from holon.runtime.turns.context import ContextBuilder
 from holon.runtime.turns.conversation import TokenCalibrations, TurnRenderings
@@ -67,22 +67,22 @@ from holon.runtime.turns.lane import Lane
 from holon.runtime.turns.recovery import Recovery
 from holon.runtime.turns.settler import Settler
 from holon.runtime.turns.tool_runner import CallListener, ToolRunner
-from holon.runtime.wake.dispatcher import TimerWheel
+from holon.runtime.wake.dispatcher import TimerDispatcher
 from holon.runtime.wake.scheduler import Scheduler
-from holon.runtime.wake.ticks import TickDesk
+from holon.runtime.wake.ticks import TickService
 from holon.runtime.workspaces.place import AgentPlaces
 from holon.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
     from holon.projections.agents.summary import AgentSummary
-    from holon.runtime.agents.inspection import AgentInspection, PromptDesk
-    from holon.runtime.guidance.skills import SkillDesk
-    from holon.runtime.tasks.commands import CommandDesk
-    from holon.runtime.wake.hints import WakeDesk
-    from holon.runtime.wake.timers import TimerDesk
-    from holon.runtime.wake.triggers import TriggerDesk
-    from holon.runtime.work.service import WorkDesk
-    from holon.runtime.workspaces.service import WorkspaceDesk
+    from holon.runtime.agents.inspection import AgentInspection, PromptService
+    from holon.runtime.guidance.skills import SkillService
+    from holon.runtime.tasks.commands import CommandService
+    from holon.runtime.wake.hints import WakeService
+    from holon.runtime.wake.timers import TimerService
+    from holon.runtime.wake.triggers import TriggerService
+    from holon.runtime.work.service import WorkService
+    from holon.runtime.workspaces.service import WorkspaceService
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,7 +110,7 @@ class Host:
     calls: CallListener
     shell: Shell
     files: Files
-    places: Places
+    places: Directories
     workspace_finder: WorkspaceFinder
     output_budget: OutputBudget
     task_quota: TaskQuota
@@ -165,8 +165,8 @@ class Host:
         return Scheduler(self._lane, reads=self.reads, clock=self.clock, journal=self.journal)
 
     @cached_property
-    def _wheel(self) -> TimerWheel:
-        return TimerWheel(
+    def _timer_dispatcher(self) -> TimerDispatcher:
+        return TimerDispatcher(
             self._ingress,
             self._scheduler,
             store=self.store,
@@ -182,7 +182,7 @@ class Host:
             ticks=self._ticks,
             drive=self._drive,
             settler=self._settler,
-            pace=self.pace,
+            governor=self.governor,
             store=self.store,
             clock=self.clock,
             ids=self.ids,
@@ -193,8 +193,8 @@ class Host:
         )
 
     @cached_property
-    def _ticks(self) -> TickDesk:
-        return TickDesk(
+    def _ticks(self) -> TickService:
+        return TickService(
             self._ingress,
             store=self.store,
             clock=self.clock,
@@ -212,7 +212,7 @@ class Host:
             tools=self.tools,
             runner=self._runner,
             instructions=self._instruction_watch,
-            pace=self.pace,
+            governor=self.governor,
             context=self._context,
             provider=self._provider,
             reminders=self.reminders,
@@ -342,7 +342,7 @@ class Host:
             journal=self.journal,
             turn_mark=self.turn_mark,
             settler=self._settler,
-            pace=self.pace,
+            governor=self.governor,
             tasks=self.tasks,
             supervisor=self._supervisor,
             start=lambda task: self.commands.start_left(task),  # loaded when a task was left
@@ -351,9 +351,9 @@ class Host:
     # What others use of a host. -------------------------------------------------------------------
 
     @cached_property
-    def tasks(self) -> TaskDesk:
+    def tasks(self) -> TaskService:
         """Where tasks are opened, advanced and ended."""
-        return TaskDesk(self._ingress, store=self.store, clock=self.clock, ids=self.ids)
+        return TaskService(self._ingress, store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
     def memory(self) -> MemoryIndexer:
@@ -389,9 +389,9 @@ class Host:
         )
 
     @cached_property
-    def births(self) -> AgentBirth:
+    def provisioner(self) -> AgentProvisioner:
         """Where agents are made."""
-        return AgentBirth(
+        return AgentProvisioner(
             store=self.store,
             clock=self.clock,
             ids=self.ids,
@@ -401,10 +401,10 @@ class Host:
         )
 
     @cached_property
-    def control(self) -> ControlDesk:
+    def control(self) -> ControlService:
         """Where an operator drives the lifecycle of agents."""
-        return ControlDesk(
-            self.births,
+        return ControlService(
+            self.provisioner,
             self._cut_off,
             settler=self._settler,
             store=self.store,
@@ -414,9 +414,9 @@ class Host:
         )
 
     @cached_property
-    def pace(self) -> PaceDesk:
+    def governor(self) -> TurnGovernor:
         """Where it is decided whether a turn may begin."""
-        return PaceDesk(
+        return TurnGovernor(
             store=self.store,
             clock=self.clock,
             ids=self.ids,
@@ -434,25 +434,25 @@ class Host:
     # The same, but imported on first use: a run of one exchange needs none of these. --------------
 
     @cached_property
-    def timers(self) -> "TimerDesk":
+    def timers(self) -> "TimerService":
         """Where timers are set and taken back."""
-        from holon.runtime.wake.timers import TimerDesk
+        from holon.runtime.wake.timers import TimerService
 
-        return TimerDesk(store=self.store, clock=self.clock, ids=self.ids)
+        return TimerService(store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
-    def wake(self) -> "WakeDesk":
+    def wake(self) -> "WakeService":
         """Where hints to wake an agent are left."""
-        from holon.runtime.wake.hints import WakeDesk
+        from holon.runtime.wake.hints import WakeService
 
-        return WakeDesk(store=self.store, clock=self.clock, ids=self.ids)
+        return WakeService(store=self.store, clock=self.clock, ids=self.ids)
 
     @cached_property
-    def triggers(self) -> "TriggerDesk":
+    def triggers(self) -> "TriggerService":
         """Where the outside world wakes agents."""
-        from holon.runtime.wake.triggers import TriggerDesk
+        from holon.runtime.wake.triggers import TriggerService
 
-        return TriggerDesk(
+        return TriggerService(
             store=self.store,
             clock=self.clock,
             ids=self.ids,
@@ -461,11 +461,11 @@ class Host:
         )
 
     @cached_property
-    def work(self) -> "WorkDesk":
+    def work(self) -> "WorkService":
         """Where an operator steers work items."""
-        from holon.runtime.work.service import WorkDesk
+        from holon.runtime.work.service import WorkService
 
-        return WorkDesk(
+        return WorkService(
             store=self.store, clock=self.clock, ids=self.ids, agent_places=self._agent_places
         )
 
@@ -478,7 +478,7 @@ class Host:
             reads=self.reads,
             clock=self.clock,
             routing=self._routing,
-            pace=self.pace,
+            governor=self.governor,
             prompts=self.prompts,
             skills=self.skills,
             workspaces=self.workspaces,
@@ -486,11 +486,11 @@ class Host:
         )
 
     @cached_property
-    def prompts(self) -> "PromptDesk":
+    def prompts(self) -> "PromptService":
         """Where one sees the prompt an agent would be given."""
-        from holon.runtime.agents.inspection import PromptDesk
+        from holon.runtime.agents.inspection import PromptService
 
-        return PromptDesk(
+        return PromptService(
             reads=self.reads,
             clock=self.clock,
             routing=self._routing,
@@ -502,11 +502,11 @@ class Host:
         )
 
     @cached_property
-    def workspaces(self) -> "WorkspaceDesk":
+    def workspaces(self) -> "WorkspaceService":
         """Where it is chosen in which directories an agent works."""
-        from holon.runtime.workspaces.service import WorkspaceDesk
+        from holon.runtime.workspaces.service import WorkspaceService
 
-        return WorkspaceDesk(
+        return WorkspaceService(
             store=self.store,
             clock=self.clock,
             ids=self.ids,
@@ -517,11 +517,11 @@ class Host:
         )
 
     @cached_property
-    def skills(self) -> "SkillDesk":
+    def skills(self) -> "SkillService":
         """Where skills are installed and removed."""
-        from holon.runtime.guidance.skills import SkillDesk
+        from holon.runtime.guidance.skills import SkillService
 
-        return SkillDesk(
+        return SkillService(
             store=self.store,
             clock=self.clock,
             ids=self.ids,
@@ -531,11 +531,11 @@ class Host:
         )
 
     @cached_property
-    def commands(self) -> "CommandDesk":
+    def commands(self) -> "CommandService":
         """Where an operator runs commands as an agent's tasks."""
-        from holon.runtime.tasks.commands import CommandDesk
+        from holon.runtime.tasks.commands import CommandService
 
-        return CommandDesk(
+        return CommandService(
             self.tasks,
             self._supervisor,
             reads=self.reads,
@@ -626,15 +626,15 @@ class Host:
 
     async def run(self) -> None:
         """Recover, then serve until cancelled."""
-        await self.births.settle()
+        await self.provisioner.settle()
         recovery = self._recovery()
         await recovery.run()
-        restless = await self.store.reads.restless(now=self.clock.now())
+        restless = await self.store.reads.agents.restless(now=self.clock.now())
         self._scheduler.begin(restless, left=recovery.left)
         async with anyio.create_task_group() as parts:
             parts.start_soon(self._scheduler.run)
             parts.start_soon(self._scheduler.run_backstop)
-            parts.start_soon(self._wheel.run)
+            parts.start_soon(self._timer_dispatcher.run)
             parts.start_soon(self.retention.run)
             parts.start_soon(self.memory.run)
             parts.start_soon(self._ledger_keeper.run)
@@ -651,7 +651,7 @@ class Host:
         self._ingress.commit_applied()
         self._supervisor.commit_applied(touched)
         self._scheduler.commit_applied(touched)
-        self._wheel.commit_applied(touched)
+        self._timer_dispatcher.commit_applied(touched)
         self.retention.commit_applied()
         self.memory.commit_applied(touched)
         self.events.commit_applied(touched)

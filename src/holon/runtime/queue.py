@@ -1,8 +1,8 @@
-"""The one door: a request becomes an admitted, queued message, or is refused.
+"""Ingress: a request becomes an admitted, queued message, or is refused.
 
-Owns:  admission as the runtime performs it. Everything that may influence an agent comes in here.
-Rule 1: the receipt is given only after the commit is durable.
-Rule 2: the same idempotency key gives the same message; with another body it is a conflict.
+Owns:  admission as the runtime performs it. Everything that may influence an agent enters here.
+Rule 1: the receipt is returned only after the commit is durable.
+Rule 2: the same idempotency key yields the same message; with another body it is a conflict.
 """
 
 from holon.decide.events.audit import audited
@@ -91,7 +91,7 @@ class Ingress:
 
         Nothing is lost by it: the commit itself checks again that the agent takes messages.
         """
-        target = await self._store.reads.admission_target(parse_agent_id(agent_id))
+        target = await self._store.reads.queue.admission_target(parse_agent_id(agent_id))
         if target is not None:
             self._targets[agent_id] = target
         return target
@@ -100,7 +100,7 @@ class Ingress:
         """The receipt of an earlier request with the same key and the same content."""
         if request.idempotency_key is None:
             return None
-        found = await self._store.reads.keyed(
+        found = await self._store.reads.queue.keyed(
             request.agent_id, request.surface, request.idempotency_key
         )
         if found is None or found.body_digest != body_digest(request):

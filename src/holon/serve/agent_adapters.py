@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from holon.adapters.files.agent_homes import HomeBirths
+from holon.adapters.files.agent_homes import FileAgentHomes
 from holon.adapters.files.builtin_templates import seed_templates
 from holon.adapters.files.github_tree import GithubTrees
 from holon.adapters.files.instructions import InstructionFiles
@@ -63,7 +63,7 @@ def agent_adapters(home: Path, files: UserFiles | None) -> AgentAdapters:
     templates = template_store(files)
     skills = FolderSkillInstaller(GithubTrees(files.github_base))
     return AgentAdapters(
-        homes=HomeBirths(home, templates, skills),
+        homes=FileAgentHomes(home, templates, skills),
         instructions=InstructionFiles(files.user_home),
         templates=templates,
         skills=SkillScan(files.user_home),

@@ -16,7 +16,7 @@ from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.files.instructions import FileInstructionSources
 from holon.adapters.sqlite.memory_index.indexes import SqliteMemoryIndexes
-from holon.adapters.sqlite.store import HeldHome, SqliteStore, open_store
+from holon.adapters.sqlite.store import LockedHome, SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.directories import SystemPlaces, SystemWorkspaceFinder
 from holon.adapters.system.ids import TimeOrderedIds
@@ -71,7 +71,7 @@ def unpriced(model_ref: str) -> ModelPrice | None:
 
 
 class ExecOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What lets agents act on this machine: the environment of commands, and where they work."""
+    """How agents execute commands on this machine: the environment and the working directory."""
 
     environ: Mapping[str, str]
     workspace_root: str | None = None  # instead of each agent's own home
@@ -95,7 +95,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host may be given besides its home and its models. No `exec_options`: no commands."""
+    """Options of a host besides its home and models. No `exec_options` it runs no commands."""
 
     exec_options: ExecOptions | None = None
     hooks: Hooks = msgspec.field(default_factory=Hooks)
@@ -113,7 +113,7 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     deferral_allowed: bool = True
     fallback_disabled: bool = False
     trial_tools_allowed: bool = False
-    held: HeldHome | None = None  # the home, when it was taken before
+    held: LockedHome | None = None  # the home, when it was taken before
 
 
 @asynccontextmanager

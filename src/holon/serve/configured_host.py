@@ -17,9 +17,9 @@ import anyio.to_thread
 import msgspec
 
 from holon.adapters.providers.catalog import price_of
-from holon.adapters.providers.last_failures import FailureNotes
-from holon.adapters.providers.resolver import ProviderPlane
-from holon.adapters.sqlite.store import HeldHome
+from holon.adapters.providers.last_failures import LastFailureLog
+from holon.adapters.providers.resolver import ProviderResolver
+from holon.adapters.sqlite.store import LockedHome
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import TriggerKeyFile
 from holon.adapters.system.credential_file import CredentialFile
@@ -27,7 +27,7 @@ from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
 from holon.model.errors import HolonError
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from holon.model.queue import WebhookSetting
 from holon.runtime.host import Host
 from holon.runtime.providers.gate import ProviderGate
@@ -81,7 +81,7 @@ class ConfiguredHost(msgspec.Struct, frozen=True, kw_only=True):
     """A running host and the models it can ask."""
 
     host: Host
-    plane: ProviderPlane
+    plane: ProviderResolver
     webhook_secrets: Mapping[str, bytes | None]  # by source; nothing: it is shut
 
 
@@ -95,7 +95,7 @@ async def open_configured_host(
     umask: int | None = None,
     hooks: Hooks | None = None,
     trigger_base_url: str | None = None,
-    held: HeldHome | None = None,
+    held: LockedHome | None = None,
 ) -> AsyncIterator[ConfiguredHost]:
     """Serve a home as its settings say, while the block runs.
 
@@ -130,7 +130,7 @@ async def _served(
     asked: HostOptions,
 ) -> AsyncIterator[ConfiguredHost]:
     plane = build_plane(settings, exec_options.environ, registry, SystemClock())
-    notes = FailureNotes(settings.home)
+    notes = LastFailureLog(settings.home)
     news = ProviderJournal(notes, asked.hooks.journal)
     gate = ProviderGate(notice=news.failed, moved=news.moved)
     user_files = user_files_of(exec_options.environ, settings.github_base)
@@ -167,7 +167,7 @@ async def _served(
 
 
 @contextmanager
-def _visible_traces(plane: PlaneSettings, registry: SecretRegistry) -> Iterator[None]:
+def _visible_traces(plane: ProviderResolverSettings, registry: SecretRegistry) -> Iterator[None]:
     """Show the traces that were asked for on stderr, unless the process has a log of its own."""
     if not (plane.http_trace or plane.failure_trace):
         yield

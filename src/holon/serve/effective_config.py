@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.system.control_token import GivenToken, TokenFile
+from holon.adapters.system.control_token import FixedToken, TokenFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings, config_fingerprint
 from holon.model.values import AgentId, JsonValue
@@ -131,7 +131,7 @@ _NAME: Final = "control_token"
 def require_usable_token(asked: ServeRequest, own: Path) -> None:
     """Raise BadTokenError for a token that cannot be used; makes nothing."""
     if asked.token is not None:
-        GivenToken(asked.token)
+        FixedToken(asked.token)
     elif asked.token_file is not None:
         TokenFile(asked.token_file).require_usable()
     elif os.path.lexists(own):
@@ -140,11 +140,11 @@ def require_usable_token(asked: ServeRequest, own: Path) -> None:
 
 def service_token(
     asked: ServeRequest, own: Path, secrets: SecretRegistry
-) -> GivenToken | TokenFile:
+) -> FixedToken | TokenFile:
     """Return the token in force, known to whoever hides secrets; raises BadTokenError."""
     if asked.token is not None:
         secrets.learn(_NAME, asked.token)
-        return GivenToken(asked.token)
+        return FixedToken(asked.token)
     file = TokenFile(asked.token_file or own, learn=partial(secrets.learn, _NAME))
     if asked.token_file is None:
         file.make_if_missing()

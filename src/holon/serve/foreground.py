@@ -40,12 +40,12 @@ from anyio.abc import TaskStatus
 
 import holon
 from holon import __version__
-from holon.adapters.sqlite.store import HeldHome, hold_home
+from holon.adapters.sqlite.store import LockedHome, hold_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
-from holon.adapters.system.home_identity import HomeIdentity, HomePlace, place_of
+from holon.adapters.system.home_identity import FileIdentity, HomeIdentity, place_of
 from holon.adapters.system.journal import JournalFile
 from holon.adapters.system.listening_sockets import (
     bind_tcp,
@@ -62,7 +62,7 @@ from holon.adapters.system.processes import (
 from holon.adapters.system.run_files import (
     RunFiles,
     RuntimeRecord,
-    UnsafePlaceError,
+    UnsafePathError,
     own_identity,
 )
 from holon.adapters.system.secrets import SecretRegistry
@@ -236,7 +236,7 @@ class _Service:
 
     async def run(self, served: ConfiguredHost, tcp: socket.socket) -> None:
         """Answer until asked to end, then let what runs come to rest."""
-        await served.host.births.ensure(self._asked.default_agent)
+        await served.host.provisioner.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
         record = _record_of(facts, self._asked, served.host.home_id)
         try:
@@ -275,7 +275,7 @@ class _Service:
                 await self.ending.wait()
             await anyio.to_thread.run_sync(give_back_memory)
 
-    async def _keep_found(self, record: RuntimeRecord, made: HomePlace | None) -> None:
+    async def _keep_found(self, record: RuntimeRecord, made: FileIdentity | None) -> None:
         """Until the end begins, see that commands find this service; begin the end if they cannot.
 
         A home that is gone as a whole is noticed by its store.
@@ -284,7 +284,7 @@ class _Service:
         while not self.ending.is_set():
             with anyio.move_on_after(HOME_WATCH_MS / SECOND_MS):
                 await self.ending.wait()
-            with suppress(OSError, UnsafePlaceError):
+            with suppress(OSError, UnsafePathError):
                 if not self.ending.is_set() and files.folder.is_dir() and not files.record.exists():
                     files.write_record(record)
                 if files.home.is_dir() and place_of(files.socket, follow=False) != made:
@@ -350,7 +350,7 @@ class _Service:
 
 
 @contextmanager
-def _holding(home: Path) -> Iterator[HeldHome | None]:
+def _holding(home: Path) -> Iterator[LockedHome | None]:
     """Have a home from here on; raises HomeInUseError when another process has it.
 
     Yields nothing where no lock can be taken: why is written down when the store is opened.

@@ -39,7 +39,7 @@ import msgspec
 from holon.decide.agents.lifecycle import is_temporary, may_run
 from holon.decide.turns.closure import closure_facts, derive_closure
 from holon.decide.turns.failures import ROUND_LIMIT, run_round_limit
-from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.decide.wake.activation import Rest, RestUntil, StayInactive, decide_activation
 from holon.model.agents import (
     AgentIdentity,
     AgentKind,
@@ -152,7 +152,7 @@ async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
 
 async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
     """Archive the agent of a run that is over, if it was made for one and has nothing left."""
-    state = await host.reads.agent(agent_id)
+    state = await host.reads.agents.agent(agent_id)
     if state is None or not is_temporary(state.identity):
         return False
     return await host.control.archive(agent_id, reason="its run is over")
@@ -162,7 +162,7 @@ async def named_agent(
     host: Host, clock: Clock, agent_id: AgentId, *, create: bool, template: str | None = None
 ) -> AgentId:
     """Return the agent of this name, made from the template if it may be and is not there."""
-    state = await host.reads.agent(agent_id)
+    state = await host.reads.agents.agent(agent_id)
     if state is None and create:
         identity = _identity(agent_id, clock, Visibility.PUBLIC)
         await host.control.create_agent(identity, template=template)
@@ -214,9 +214,9 @@ async def gather_facts(
     reads: StoreReads, agent_id: AgentId, told: tuple[Event, ...], *, now: datetime
 ) -> RunFacts:
     """Read everything a run's events point to."""
-    snapshot = await reads.snapshot(agent_id, now=now)
-    turns = [await reads.turn_log(turn_id) for turn_id in _turn_ids(told)]
-    tasks = [await reads.task(task_id) for task_id in _task_ids(told)]
+    snapshot = await reads.agents.snapshot(agent_id, now=now)
+    turns = [await reads.turns.turn_log(turn_id) for turn_id in _turn_ids(told)]
+    tasks = [await reads.tasks.task(task_id) for task_id in _task_ids(told)]
     return RunFacts(
         agent_id=agent_id,
         events=told,
@@ -249,7 +249,7 @@ async def _briefs(
     made = {event.brief_id for event in told if isinstance(event, BriefCreated)}
     if not made:
         return ()
-    newest = await reads.briefs(agent_id, limit=min(len(made), RUN_BRIEFS_READ_COUNT_MAX))
+    newest = await reads.events.briefs(agent_id, limit=min(len(made), RUN_BRIEFS_READ_COUNT_MAX))
     return tuple(brief for brief in newest if brief.id in made)
 
 
@@ -259,7 +259,7 @@ async def _completed(reads: StoreReads, told: tuple[Event, ...]) -> tuple[WorkIt
         for event in told
         if isinstance(event, WorkItemWritten) and event.state is WorkItemState.COMPLETED
     )
-    items = [await reads.work_item(work_item_id) for work_item_id in done]
+    items = [await reads.work.work_item(work_item_id) for work_item_id in done]
     return tuple(item for item in items if item is not None)
 
 
@@ -314,7 +314,7 @@ class OneShot:
 
     async def ask(self, request: IngressRequest) -> None:
         """Put the prompt to the agent; what its log gains from here on belongs to the run."""
-        _, self._cursor = await self._host.reads.event_bounds(self._agent_id)
+        _, self._cursor = await self._host.reads.events.event_bounds(self._agent_id)
         await self._host.admit(request)
 
     async def rest(self, *, wait_for_tasks: bool) -> None:
@@ -331,7 +331,7 @@ class OneShot:
     async def result(self) -> RunResult:
         """Sum up the run as far as it went."""
         reads = self._host.reads
-        while page := await reads.events_after(
+        while page := await reads.events.events_after(
             self._agent_id, self._cursor, limit=EVENT_PAGE_COUNT_DEFAULT
         ):
             for audit in page:
@@ -354,14 +354,14 @@ class OneShot:
 
     async def _rests(self, wait_for_tasks: bool) -> bool:
         reads, now = self._host.reads, self._clock.now()
-        snapshot = await reads.snapshot(self._agent_id, now=now)
+        snapshot = await reads.agents.snapshot(self._agent_id, now=now)
         if snapshot is None:
             return True
-        if not isinstance(decide_activation(snapshot, now=now), Rest | RestUntil | StayDown):
+        if not isinstance(decide_activation(snapshot, now=now), Rest | RestUntil | StayInactive):
             return False
         if not wait_for_tasks:
             return True
-        return all(task.agent_id != self._agent_id for task in await reads.open_tasks())
+        return all(task.agent_id != self._agent_id for task in await reads.tasks.open_tasks())
 
 
 async def run_once(

@@ -21,7 +21,7 @@ from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors
 from holon.adapters.system.journal import JournalFile, JournalLine, unheard
-from holon.adapters.system.logs import GrowingLog, python_log_into
+from holon.adapters.system.logs import RotatingLog, python_log_into
 from holon.adapters.system.run_files import RunFiles
 from holon.http.context import Traffic
 from holon.model.errors import HolonError, HomeInUseError, HomeReplacedError
@@ -92,9 +92,9 @@ def sentence_of(error: BaseException) -> str:
 
 @contextmanager
 def service_journal(files: RunFiles, level: LogLevel, redactor: Redactor) -> Iterator[JournalFile]:
-    """Keep a journal while the block runs; raises UnsafePlaceError before it begins."""
+    """Keep a journal while the block runs; raises UnsafePathError before it begins."""
     with home_errors(files.home):
-        opened = GrowingLog(files.log)
+        opened = RotatingLog(files.log)
     with closing(opened) as log:
         echo = unheard if log.is_printed_to else _print
         journal = JournalFile(log, redactor=redactor, clock=SystemClock(), level=level, echo=echo)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holon.adapters.exec.local_shell import FORGOTTEN, Removal
+from holon.adapters.exec.local_shell import FORGOTTEN, FolderRemover
 from holon.adapters.exec.run_folder import RunFolder
 
 
@@ -14,7 +14,7 @@ def a_folder(root: Path, name: str) -> RunFolder:
 
 
 def test_a_run_is_gone_at_once_and_its_files_when_the_shell_is_closed(tmp_path: Path) -> None:
-    removal = Removal(tmp_path)
+    removal = FolderRemover(tmp_path)
     folders = [a_folder(tmp_path, f"run_{number}") for number in range(5)]
     for folder in folders:
         removal.take(folder)
@@ -26,7 +26,7 @@ def test_a_run_is_gone_at_once_and_its_files_when_the_shell_is_closed(tmp_path: 
 def test_what_a_killed_runtime_was_about_to_remove_is_removed_by_the_next(tmp_path: Path) -> None:
     a_folder(tmp_path, f"{FORGOTTEN}run_0")
     kept = a_folder(tmp_path, "run_1")
-    removal = Removal(tmp_path)
+    removal = FolderRemover(tmp_path)
     removal.take(a_folder(tmp_path, "run_2"))
     removal.close()
     assert [path.name for path in tmp_path.iterdir()] == ["run_1"]
@@ -35,7 +35,7 @@ def test_what_a_killed_runtime_was_about_to_remove_is_removed_by_the_next(tmp_pa
 
 def test_a_namesake_that_was_left_behind_is_no_obstacle(tmp_path: Path) -> None:
     a_folder(tmp_path, f"{FORGOTTEN}run_1")
-    removal = Removal(tmp_path)
+    removal = FolderRemover(tmp_path)
     folder = a_folder(tmp_path, "run_1")
     removal.take(folder)
     removal.take(folder)  # nothing happens to what is gone already

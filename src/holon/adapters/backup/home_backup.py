@@ -46,7 +46,7 @@ from holon.adapters.backup.backup_format import (
 )
 from holon.adapters.files.new_tree import place, scratch_in, sweep_abandoned
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
+from holon.adapters.sqlite.check.untouched import OpenMode, open_mode_of, open_untouched
 from holon.adapters.sqlite.database.error_mapping import running_error
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.private_file import PRIVATE_FILE, sync_folder
@@ -153,12 +153,12 @@ def _private(path: Path) -> Iterator[BinaryIO]:
 def _copied_whole(path: Path, target: Path, progress: Progress) -> int:
     """Copy the database as of one moment; return the version of its schema."""
     for _ in range(_LOOKS_MAX):
-        manner = manner_of(path)
+        manner = open_mode_of(path)
         target.unlink(missing_ok=True)
         with _private(target):
             pass  # so that it has its mode before it holds anything
         version = _copied(path, target, progress)
-        if manner is Manner.LIVE or manner_of(path) is manner:
+        if manner is OpenMode.LIVE or open_mode_of(path) is manner:
             return version  # else a service came up meanwhile, and the copy may be torn
     raise BackupFailedError(
         f"services come and go at {path.parent.parent}", hint="try again in a moment"

@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from holon.adapters.exec.process_table import ProcessIdentity, boot_id, facts_of, last_pid
 from holon.adapters.exec.run_folder import FORCED, POLITE, RunFolder
-from holon.adapters.exec.supervisor import Lasting, Supervisor, lasting_of, spawn
+from holon.adapters.exec.supervisor import InheritedLimits, Supervisor, inherited_limits_of, spawn
 
 REQUEST_BYTES_MAX: Final = 8 * 1024
 HANDLES_COUNT_MAX: Final = 1 << 20
@@ -53,7 +53,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors that end are nobody's business
     gc.disable()
     gc.freeze()  # what is never touched again need not be copied by each fork
-    crew = _Crew(requests)
+    crew = _SupervisorPool(requests)
     while not crew.is_dismissed:
         line = crew.enlarged()
         if line is not None:
@@ -62,7 +62,7 @@ def main() -> None:
             crew.listen()
 
 
-class _Crew:
+class _SupervisorPool:
     """The supervisors of this server, as far as they may come back, each at the end of a line."""
 
     def __init__(self, requests: socket.socket) -> None:
@@ -173,21 +173,21 @@ def _be_supervisor(
     _touch_memory()
     if facts is not None:
         own = ProcessIdentity(facts.pid, facts.start_ticks, boot)
-        worker = _Worker(own, line, wakeup)
+        worker = _SupervisorProcess(own, line, wakeup)
         source: socket.socket | None = requests
         while source is not None and worker.serve(source):
             source = worker.back()
     os._exit(0)
 
 
-class _Worker:
+class _SupervisorProcess:
     """This process, when it is a supervisor."""
 
     def __init__(self, own: ProcessIdentity, line: socket.socket, wakeup: int) -> None:
         self._own = own
         self._line = line
         self._wakeup = wakeup
-        self._lasting: Lasting | None = None  # what the commands before have left us with
+        self._lasting: InheritedLimits | None = None  # what the commands before have left us with
         self._commands_left = COMMANDS_COUNT_MAX
 
     def serve(self, requests: socket.socket) -> bool:
@@ -197,7 +197,7 @@ class _Worker:
             return False
         folder = request.folder
         sys.excepthook = partial(_leave_trace, folder)
-        if self._lasting is not None and lasting_of(folder.read().asked) != self._lasting:
+        if self._lasting is not None and inherited_limits_of(folder.read().asked) != self._lasting:
             return False  # nothing was started, so that another one will be asked
         _forget_signals(self._wakeup)  # whoever sent them did not mean this command
         supervisor = _start(folder, self._own, request.pipe, self._wakeup)

@@ -57,8 +57,8 @@ from holon.adapters.exec.run_folder import (
     NOBODY,
     PRIVATE_FOLDER,
     ROOM_MAY_COME,
-    RunFacts,
     RunFolder,
+    RunRecord,
     command_environment,
     identity_said,
     passed_on,
@@ -67,13 +67,13 @@ from holon.adapters.system.home_identity import HomeIdentity
 from holon.model.limits import ID_CHARS_MAX
 from holon.model.tasks import CommandSpec, EndedRun
 from holon.ports.clock import Clock
-from holon.ports.tasks import CommandNoRoomError, CommandSpawnError
+from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError
 
 FORGOTTEN: Final = ".forgotten_"
 GATHER_S: Final = 1.0
 
 
-class Removal:
+class FolderRemover:
     """Removes run folders under one root."""
 
     def __init__(self, root: Path) -> None:
@@ -140,7 +140,7 @@ _PACKAGES: Final = str(Path(__file__).resolve().parents[3])
 _LIBRARIES: Final = "LD_LIBRARY_PATH"  # an interpreter may need it to start at all
 
 
-class ForkClient:
+class ForkServerClient:
     """Asks the fork server of this runtime for supervisors."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -244,8 +244,8 @@ class LocalShell:
         self._clock = clock
         self._umask = umask
         self._home: HomeIdentity | None = None
-        self._forks = ForkClient(environ)
-        self._removal = Removal(self._root)
+        self._forks = ForkServerClient(environ)
+        self._removal = FolderRemover(self._root)
 
     def prepare(self) -> None:
         """Get ready for the first command, so that it need not wait for that."""
@@ -394,7 +394,7 @@ class LocalShell:
         facts = folder.read()
         return _runs(facts) and not self._is_foreign(facts, folder)
 
-    def _is_foreign(self, facts: RunFacts, folder: RunFolder) -> bool:
+    def _is_foreign(self, facts: RunRecord, folder: RunFolder) -> bool:
         return facts.is_foreign(folder.path, None if self._home is None else self._home.id)
 
     def _folder(self, run_id: str) -> RunFolder | None:
@@ -432,7 +432,7 @@ def _moment(seconds: float, *, now: datetime) -> datetime:
     return datetime.fromtimestamp(min(max(0, seconds), now.timestamp()), UTC)
 
 
-def _runs(facts: RunFacts) -> bool:
+def _runs(facts: RunRecord) -> bool:
     """Whether anything of it runs: its supervisor stays as long as something is left below it."""
     return not facts.left_nothing and is_living(facts.supervisor)
 
@@ -460,7 +460,7 @@ def _claim_for_nobody(folder: RunFolder) -> bool:
 
 def _no_place(error: OSError) -> CommandSpawnError:
     if error.errno in ROOM_MAY_COME:
-        return CommandNoRoomError(f"a command has no place: {error.strerror}")
+        return CommandNoSpaceError(f"a command has no place: {error.strerror}")
     return CommandSpawnError(f"a command has no place: {error.strerror}")
 
 

@@ -130,7 +130,7 @@ _SAYS: Final = re.compile(rb'\{"(asked|supervisor|process|ended)": ')
 _APPEND: Final = os.O_WRONLY | os.O_APPEND | WARY
 
 
-class RunFacts(NamedTuple):
+class RunRecord(NamedTuple):
     """What the record says."""
 
     asked: Mapping[str, Any]
@@ -209,7 +209,7 @@ class RunFolder:
         """Record the supervisor of the command unless one is recorded; whether this one holds."""
         return self.claimed(identity) is not None
 
-    def claimed(self, identity: ProcessIdentity) -> RunFacts | None:
+    def claimed(self, identity: ProcessIdentity) -> RunRecord | None:
         """Claim the command, and return what is known of it when that holds.
 
         A runtime that finds no supervisor claims the run for none, so that one that comes late
@@ -247,7 +247,7 @@ class RunFolder:
         """Return a handle of the record, which stays the same when the folder is removed."""
         return opened_plain(self.record)
 
-    def read(self) -> RunFacts:
+    def read(self) -> RunRecord:
         """Return what the record says; a record that cannot be read says nothing."""
         said: dict[str, Any] = {}
         for line in self._lines():
@@ -259,7 +259,7 @@ class RunFolder:
             except (ValueError, RecursionError):
                 continue
         asked = said.get("asked")
-        return RunFacts(
+        return RunRecord(
             asked=asked if isinstance(asked, dict) else {},
             supervisor=identity_said(said.get("supervisor")),
             process=identity_said(said.get("process")),

@@ -201,7 +201,7 @@ class Spawned(NamedTuple):
     kept: int | None = None  # of a pipe: held open so that the input does not end between feeds
 
 
-class Lasting(NamedTuple):
+class InheritedLimits(NamedTuple):
     """What a supervisor cannot take back once it has started a command."""
 
     file_bytes: int
@@ -209,9 +209,9 @@ class Lasting(NamedTuple):
     umask: int | None
 
 
-def lasting_of(asked: Mapping[str, Any]) -> Lasting:
+def inherited_limits_of(asked: Mapping[str, Any]) -> InheritedLimits:
     """Return what a command leaves its supervisor with."""
-    return Lasting(asked["file_bytes"], asked["handles_count"], asked.get("umask"))
+    return InheritedLimits(asked["file_bytes"], asked["handles_count"], asked.get("umask"))
 
 
 def spawn(folder: RunFolder, asked: Mapping[str, Any]) -> Spawned:
@@ -353,7 +353,7 @@ class Supervisor:
         wakeup: int,
         held: int,
     ) -> None:
-        self.lasting = lasting_of(asked)
+        self.lasting = inherited_limits_of(asked)
         self._folder = folder
         self._record = folder.opened()
         self._spawned = spawned

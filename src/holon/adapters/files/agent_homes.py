@@ -125,7 +125,7 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _log = logging.getLogger(__name__)
 
 
-class HomeBirths:
+class FileAgentHomes:
     """The homes under one HOLON_HOME."""
 
     def __init__(self, home: Path, templates: TemplateStore, skills: SkillInstaller) -> None:

@@ -56,14 +56,14 @@ _KINDS: Final = {
 _FILES_KEPT_COUNT_MAX: Final = 256
 
 
-class _Look(NamedTuple):
+class _LoadedFile(NamedTuple):
     """What came of looking for one file."""
 
     found: LoadedInstructions | None = None
     problem: str | None = None
 
 
-_NOTHING: Final = _Look()
+_NOTHING: Final = _LoadedFile()
 
 
 class InstructionFiles:
@@ -71,7 +71,7 @@ class InstructionFiles:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user = None if user_home is None else user_home / USER_FOLDER
-        self._known: Lru[str, tuple[Stamp | None, _Look]] = Lru(_FILES_KEPT_COUNT_MAX)
+        self._known: Lru[str, tuple[Stamp | None, _LoadedFile]] = Lru(_FILES_KEPT_COUNT_MAX)
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
         """Return the guidance for an agent in a workspace, in the order of its sources."""
@@ -89,7 +89,7 @@ class InstructionFiles:
             problems=tuple(look.problem for look in looks if look.problem is not None),
         )
 
-    def _look(self, source: InstructionSource, place: str, name: str) -> _Look:
+    def _look(self, source: InstructionSource, place: str, name: str) -> _LoadedFile:
         path = f"{place}/{name}"
         try:
             facts = os.lstat(path)
@@ -105,18 +105,18 @@ class InstructionFiles:
         return known[1]
 
 
-def _look(source: InstructionSource, place: str, name: str) -> _Look:
+def _look(source: InstructionSource, place: str, name: str) -> _LoadedFile:
     path = f"{place}/{name}"
     try:
         handle = _opened(source, place, name)
     except PathEscapeError:
-        return _Look(problem=f"{path} is not used: it leads out of {place}")
+        return _LoadedFile(problem=f"{path} is not used: it leads out of {place}")
     except (OSError, ValueError, FileRefusedError) as error:
-        return _Look(problem=f"{path} is not used: {_why(error)}")
+        return _LoadedFile(problem=f"{path} is not used: {_why(error)}")
     try:
         return _read(handle, source, path)
     except OSError as error:
-        return _Look(problem=f"{path} is not used: {_why(error)}")
+        return _LoadedFile(problem=f"{path} is not used: {_why(error)}")
     finally:
         os.close(handle)
 
@@ -138,18 +138,18 @@ def _opened(source: InstructionSource, place: str, name: str) -> int:
         os.close(folder)
 
 
-def _read(handle: int, source: InstructionSource, path: str) -> _Look:
+def _read(handle: int, source: InstructionSource, path: str) -> _LoadedFile:
     facts = os.fstat(handle)
     if not stat.S_ISREG(facts.st_mode):
         what = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
-        return _Look(problem=f"{path} is not used: it is {what}")
+        return _LoadedFile(problem=f"{path} is not used: it is {what}")
     with os.fdopen(handle, "rb", closefd=False) as file:
         content = file.read(INSTRUCTIONS_BYTES_MAX + 1)
     is_cut = len(content) > INSTRUCTIONS_BYTES_MAX
     content = content[:INSTRUCTIONS_BYTES_MAX]
     text = _text(content, is_cut=is_cut)
     if text is None:
-        return _Look(problem=f"{path} is not used: it is not UTF-8 text; save it as UTF-8")
+        return _LoadedFile(problem=f"{path} is not used: it is not UTF-8 text; save it as UTF-8")
     found = LoadedInstructions(
         source=source,
         kind=_KINDS[os.path.basename(path)],
@@ -160,7 +160,7 @@ def _read(handle: int, source: InstructionSource, path: str) -> _Look:
         truncated=is_cut,
     )
     said = f"{path} is cut: only its first {INSTRUCTIONS_BYTES_MAX} of {facts.st_size} bytes count"
-    return _Look(found=found, problem=said if is_cut else None)
+    return _LoadedFile(found=found, problem=said if is_cut else None)
 
 
 def _text(content: bytes, *, is_cut: bool) -> str | None:
@@ -186,7 +186,7 @@ _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _AT_ONCE_COUNT_MAX: Final = 16
 
 
-class _Known(NamedTuple):
+class _CachedSource(NamedTuple):
     stamp: Stamp | None
     sha256: str
 
@@ -196,7 +196,7 @@ class FileInstructionSources:
 
     def __init__(self) -> None:
         self._skills = SkillScan(None)
-        self._known: Lru[str, dict[str, _Known]] = Lru(SKILL_ROOTS_KEPT_COUNT_MAX)
+        self._known: Lru[str, dict[str, _CachedSource]] = Lru(SKILL_ROOTS_KEPT_COUNT_MAX)
 
     async def digests(self, agent_home: str) -> Mapping[str, str]:
         """Return the digest of every instruction source of a home."""
@@ -225,7 +225,7 @@ class FileInstructionSources:
         return {path: found.sha256 for path, found in seen.items()}
 
 
-def _digest(path: str, known: _Known | None) -> _Known | None:
+def _digest(path: str, known: _CachedSource | None) -> _CachedSource | None:
     try:
         if known is not None and stamp_of(os.stat(path)) == known.stamp:
             return known
@@ -242,4 +242,4 @@ def _digest(path: str, known: _Known | None) -> _Known | None:
         return None
     finally:
         os.close(handle)
-    return _Known(lasting_stamp(facts), hashlib.sha256(content).hexdigest())
+    return _CachedSource(lasting_stamp(facts), hashlib.sha256(content).hexdigest())

@@ -30,7 +30,7 @@ _OUTSIDE: Final = frozenset({errno.EXDEV, errno.ELOOP})
 _NO_OPENAT2: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL})
 
 
-class _How(ctypes.Structure):
+class _OpenHow(ctypes.Structure):
     _fields_ = (
         ("flags", ctypes.c_uint64),
         ("mode", ctypes.c_uint64),
@@ -101,7 +101,7 @@ def _open_inner(folder: int, name: str, flags: int) -> int:
 
 
 def _openat2(folder: int, path: str, flags: int) -> int:
-    how = _How(flags, 0, _RESOLVE)
+    how = _OpenHow(flags, 0, _RESOLVE)
     for _ in range(_AGAIN_COUNT_MAX):
         handle: int = _syscall()(
             ctypes.c_long(_OPENAT2_NUMBER),

@@ -29,12 +29,12 @@ from typing import Final, NamedTuple
 
 from holon.adapters.files.openat import open_beneath, open_folder, parts_of
 from holon.ports.workspaces import (
+    AnyContent,
     FileChange,
     FileChangedError,
     FileRefusedError,
     PathEscapeError,
     StoredFile,
-    Unseen,
 )
 
 DRAFT_PREFIX: Final = ".holon-draft-"
@@ -144,7 +144,7 @@ class _Slot(NamedTuple):
     folder: int
     name: str
     before: os.stat_result | None
-    expected: StoredFile | Unseen | None
+    expected: StoredFile | AnyContent | None
 
     @property
     def path_facts(self) -> os.stat_result | None:
@@ -207,7 +207,7 @@ class Replacement:
             raise PathEscapeError(f"{change.path!r} is a link")
         if before is not None and not stat.S_ISREG(before.st_mode):
             raise FileRefusedError(f"{change.path!r} is no regular file")
-        if before is None and not creates and change.before is Unseen.ANYTHING:
+        if before is None and not creates and change.before is AnyContent.ANYTHING:
             raise FileRefusedError(f"{change.path!r} is gone already")
         _require_expected(slot, slot.name)
         return slot._replace(before=before)
@@ -339,7 +339,7 @@ def _require_unmoved(slot: _Slot) -> None:
 
 def _require_expected(slot: _Slot, name: str) -> None:
     """Refuse to replace what is not what the change was made for."""
-    if isinstance(slot.expected, Unseen):
+    if isinstance(slot.expected, AnyContent):
         return
     try:
         found = _stored(slot.folder, name, bytes_max=_size_of(slot.expected))

@@ -164,7 +164,7 @@ class Credentials:
 
             program = ProgramAuthorization(self, route.transport, auth, self._clock)
             return BoundCredential(authorization=program, account=account, renewable=program)
-        kept = _LookedUpAuthorization(self, route.transport, auth)
+        kept = _StoredSecretAuthorization(self, route.transport, auth)
         return BoundCredential(authorization=kept, account=account)
 
     def _look(self, auth: ProviderAuth) -> Secret | None:
@@ -259,7 +259,7 @@ class Credentials:
         return Secret(value=value, kind=kind, account_id=account_id)
 
 
-class _LookedUpAuthorization:
+class _StoredSecretAuthorization:
     """For a secret that is kept where it can be read at once."""
 
     def __init__(

@@ -42,7 +42,7 @@ from holon.model.providers.models import ProviderAuth, TransportKind
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 
 if TYPE_CHECKING:
     from holon.adapters.providers.credentials import Credentials
@@ -181,12 +181,12 @@ class RenewingProvider:
         self._provider = provider
         self._authorization = authorization
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return what the other provider says."""
         await self._authorization.headers()  # so that it is known what this request carries
         carried = self._authorization.in_use
         try:
-            return await self._provider.answer(request, hear)
+            return await self._provider.answer(request, on_progress)
         except AuthRejectedError as refused:
             if not await self._authorization.has_other_than(carried):
                 raise

@@ -40,7 +40,7 @@ def write_failures(home: Path, failures: Mapping[str, LastFailure]) -> None:
     replace_file(failures_path(home), msgspec.json.encode(failures))
 
 
-class FailureNotes:
+class LastFailureLog:
     """Keeps the file up to date while a host runs, away from its event loop."""
 
     def __init__(self, home: Path) -> None:

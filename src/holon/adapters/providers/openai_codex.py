@@ -49,7 +49,7 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import AssistantMessage
 from holon.model.turns.turn import ModelAnswer
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 _ANSWERS_COUNT_MAX: Final = 4_096
 _BYTES_MAX: Final = 64 * MIB
@@ -173,17 +173,17 @@ class OpenAiCodexTransport:
         self._replay = OutputReplay()
         self._refused = refused or RefusedParameters()
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round, without what the backend turns out not to take."""
         return await self._refused.answer(
             self._endpoint.provider,
             lambda without: lower(
                 self._endpoint, request, self._memo, self._replay, without=without
             ),
-            lambda lowered: self._send(lowered, hear),
+            lambda lowered: self._send(lowered, on_progress),
         )
 
-    async def _send(self, lowered: LoweredRequest, hear: Hear) -> ModelAnswer:
+    async def _send(self, lowered: LoweredRequest, on_progress: OnProgress) -> ModelAnswer:
         call = HttpCall(
             provider=self._endpoint.provider,
             model_ref=self._endpoint.model_ref,
@@ -196,7 +196,7 @@ class OpenAiCodexTransport:
         )
         async with self._exchange.open(call) as reply:
             with blaming(reply):
-                response = await response_in(reply, hear)
+                response = await response_in(reply, on_progress)
                 answer = completed(lift(response, lift_style(lowered, self._clock)), reply)
         self._remember(answer, response, lowered)
         return answer

@@ -46,7 +46,7 @@ from holon.model.providers.attempts import (
     TransportDiagnostics,
 )
 from holon.model.providers.models import ModelRef
-from holon.model.providers.prompt_frame import ConversationPlace, PromptBlock, ProviderRequest
+from holon.model.providers.prompt_frame import ConversationPosition, PromptBlock, ProviderRequest
 from holon.model.record import Record
 from holon.model.text_size import cut
 from holon.model.turns.conversation import (
@@ -59,7 +59,7 @@ from holon.model.turns.conversation import (
 from holon.model.turns.turn import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
 from holon.model.values import IdPrefix, JsonValue
 from holon.ports.journal import Redactor
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 from holon.wire import codec
 
 _NUMBERED: Final = re.compile(r"\d{6}\.json")
@@ -80,7 +80,7 @@ class RecordedRequest(Record, frozen=True, kw_only=True):
     context_blocks: tuple[PromptBlock, ...] = ()
     conversation: tuple[ConversationMessage, ...]
     tools: tuple[RecordedTool, ...] = ()
-    turn_start: ConversationPlace | None = None
+    turn_start: ConversationPosition | None = None
 
 
 class RecordedFailure(Record, frozen=True, kw_only=True):
@@ -293,7 +293,7 @@ class ReplayingProvider:
         self._exchanges: list[tuple[Path, RecordedExchange]] | None = None
         self._played_count = 0
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the answer on record, or raise the failure on record."""
         if self._exchanges is None:
             self._exchanges = await anyio.to_thread.run_sync(self._load)
@@ -305,7 +305,7 @@ class ReplayingProvider:
             raise error_of(exchange.failure)
         answer = self._in_this_run(exchange.answer, exchange.request, asked)
         for progress in _growth_of(answer):
-            hear(progress)
+            on_progress(progress)
         return answer
 
     def _load(self) -> list[tuple[Path, RecordedExchange]]:
@@ -383,10 +383,10 @@ class RecordingProvider:
         self._directory = directory
         self._redactor = redactor
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return what the other provider says, once it is on record."""
         try:
-            answer = await self._provider.answer(request, hear)
+            answer = await self._provider.answer(request, on_progress)
         except ProviderError as error:
             await self._record(request, error)
             raise

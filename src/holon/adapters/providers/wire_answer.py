@@ -44,7 +44,7 @@ from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, Text
 from holon.model.values import JsonValue, require_json
 
 
-class KeptSize:
+class AnswerSizeLimit:
     """Grows with an answer, and refuses one that grows too large."""
 
     def __init__(self) -> None:
@@ -171,14 +171,14 @@ CLOSING: Final = "</think>"
 _BLANK: Final = re.compile(r"\s*")
 
 
-class Split(NamedTuple):
+class SplitText(NamedTuple):
     """A text's reasoning, and its words."""
 
     thoughts: str
     words: str
 
 
-def split_thoughts(text: str) -> Split:
+def split_thoughts(text: str) -> SplitText:
     """Return what an answer thought before its words, and the words."""
     thoughts, at = list[str](), 0
     while text.startswith(OPENING, start := _first_letter(text, at)):
@@ -191,8 +191,8 @@ def split_thoughts(text: str) -> Split:
         thoughts.append(text[begin:end])
         at = end + len(CLOSING)
     if not thoughts:
-        return Split("", text)
-    return Split("\n\n".join(filter(None, map(str.strip, thoughts))), text[at:].lstrip())
+        return SplitText("", text)
+    return SplitText("\n\n".join(filter(None, map(str.strip, thoughts))), text[at:].lstrip())
 
 
 def _first_letter(text: str, at: int) -> int:
@@ -200,7 +200,7 @@ def _first_letter(text: str, at: int) -> int:
     return at if blank is None else blank.end()
 
 
-class GrowingText:
+class ThinkingSplitter:
     """The text of one streamed answer, told as words and reasoning while it grows."""
 
     def __init__(self) -> None:

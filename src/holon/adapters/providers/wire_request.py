@@ -75,7 +75,7 @@ _BYTES_MAX: Final = 32 * MIB
 NO_MARKS: Final[Marks] = {}
 
 
-class Piece(NamedTuple, Generic[Note]):
+class MessageText(NamedTuple, Generic[Note]):
     """What one message adds to the text, and what has to be known to write on behind it."""
 
     text: bytes
@@ -83,10 +83,10 @@ class Piece(NamedTuple, Generic[Note]):
 
 
 # Writes a message, given its index and the note of the message before it.
-Write: TypeAlias = Callable[[int, Note], Piece[Note]]
+Write: TypeAlias = Callable[[int, Note], MessageText[Note]]
 
 
-class Joined(msgspec.Struct, Generic[Note]):
+class ConversationText(msgspec.Struct, Generic[Note]):
     """A conversation as text. It goes on growing: copy it out before the next one is asked for."""
 
     messages: tuple[ConversationMessage, ...] = ()
@@ -96,7 +96,7 @@ class Joined(msgspec.Struct, Generic[Note]):
     notes: list[Note] = msgspec.field(default_factory=list)
 
 
-class JoinedConversations(Generic[Note]):
+class ConversationTextCache(Generic[Note]):
     """Remembers how conversations look on the wire; `start` is the note before any message."""
 
     def __init__(
@@ -107,7 +107,9 @@ class JoinedConversations(Generic[Note]):
         bytes_max: int = _BYTES_MAX,
     ) -> None:
         self._start = start
-        self._latest: Lru[Hashable, Joined[Note]] = Lru(conversations_max, size_max=bytes_max)
+        self._latest: Lru[Hashable, ConversationText[Note]] = Lru(
+            conversations_max, size_max=bytes_max
+        )
 
     def joined(
         self,
@@ -116,9 +118,9 @@ class JoinedConversations(Generic[Note]):
         write: Write[Note],
         *,
         marks: Marks = NO_MARKS,
-    ) -> Joined[Note]:
+    ) -> ConversationText[Note]:
         """Return the conversation as text, writing only what the last one of its key lacks."""
-        joined = self._latest.pop(key) or Joined()
+        joined = self._latest.pop(key) or ConversationText()
         _keep_shared(joined, conversation, marks)
         note = joined.notes[-1] if joined.notes else self._start
         for index in range(len(joined.ends), len(conversation)):
@@ -132,7 +134,7 @@ class JoinedConversations(Generic[Note]):
 
 
 def _keep_shared(
-    joined: Joined[Note], conversation: tuple[ConversationMessage, ...], marks: Marks
+    joined: ConversationText[Note], conversation: tuple[ConversationMessage, ...], marks: Marks
 ) -> None:
     """Cut a text back to what it has in common with another conversation."""
     count = _shared_count(joined.messages, conversation)

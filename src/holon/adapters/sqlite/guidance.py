@@ -11,8 +11,15 @@ Rule 2: only a change that somebody from outside may be behind moves a row; of a
 from collections.abc import Sequence
 from typing import assert_never
 
-from holon.adapters.sqlite.database.statements import ReadSession, Row, Statements, named_queries
-from holon.model.commits import SettleTurn
+from holon.adapters.sqlite.database.statements import (
+    ReadSession,
+    Row,
+    Statements,
+    named_queries,
+)
+from holon.model.commits import (
+    SettleTurn,
+)
 from holon.model.guidance import (
     ActivateSkill,
     ActivationSource,
@@ -23,13 +30,20 @@ from holon.model.guidance import (
     SkillActivation,
     SkillChange,
 )
-from holon.model.limits import SKILL_ACTIVATIONS_READ_COUNT_MAX
+from holon.model.limits import (
+    SKILL_ACTIVATIONS_READ_COUNT_MAX,
+)
 from holon.model.turns.turn import TerminalKind
-from holon.model.values import AgentId, TurnId, from_micros, to_micros
+from holon.model.values import (
+    AgentId,
+    TurnId,
+    from_micros,
+    to_micros,
+)
 
 
 class SqliteSkillReads(ReadSession):
-    """The skills' part of the port."""
+    """The skills agents use."""
 
     async def active_skills(self, agent_id: AgentId) -> Sequence[SkillActivation]:
         """The skills an agent uses, each once, in order of activation."""

@@ -36,10 +36,10 @@ from holon.adapters.sqlite.database.checkpoints import truncate_log
 from holon.adapters.sqlite.database.database_files import DatabaseFiles
 from holon.adapters.sqlite.database.row_codec import encode
 from holon.adapters.sqlite.database.statements import Statements, Value, named_queries
-from holon.adapters.sqlite.log_stretches import (
+from holon.adapters.sqlite.log_segments import (
     FAR_AHEAD,
     LONG_AGO,
-    LogStretches,
+    LogSegments,
     Place,
     Span,
     horizon,
@@ -64,7 +64,7 @@ class _Stretch(NamedTuple):
     is_last: bool
 
 
-class Forgotten(NamedTuple):
+class CommitPruning(NamedTuple):
     """How far the commits were gone through, and whether there is more to forget."""
 
     end_seq: int
@@ -79,8 +79,8 @@ class CommitRetention:
         self._sql = named_queries("commit_retention")
 
     def forget(
-        self, after_seq: int, policy: RetentionPolicy, log: LogStretches, *, now: datetime
-    ) -> Forgotten:
+        self, after_seq: int, policy: RetentionPolicy, log: LogSegments, *, now: datetime
+    ) -> CommitPruning:
         """Forget a batch of each kind; the commits are gone through from `after_seq` on."""
         present, batch_count = to_micros(now), policy.batch_count
         ids_until, keys_until = (
@@ -101,7 +101,7 @@ class CommitRetention:
             self._statements.run(self._sql["delete_trigger_deliveries"], (batch_count, *span))
             is_full = is_full or self._statements.connection.changes() >= batch_count
         end_seq = after_seq if stretch.is_last else stretch.end_seq
-        return Forgotten(end_seq, more=is_full or not stretch.is_last)
+        return CommitPruning(end_seq, more=is_full or not stretch.is_last)
 
     def _stretch(self, after_seq: int, batch_count: int, until: int, present: int) -> _Stretch:
         asked = (after_seq, batch_count, horizon(present))
@@ -182,7 +182,7 @@ class Retention:
         self._sql = named_queries("retention")
         self._memory = MemoryRetention(self._statements)
         self._commits = CommitRetention(self._statements)
-        self._stretches = LogStretches(self._statements, self._sql["next_events"])
+        self._stretches = LogSegments(self._statements, self._sql["next_events"])
         self._done = _Done()
 
     def step(self, policy: RetentionPolicy, *, now: datetime) -> PruneReport:

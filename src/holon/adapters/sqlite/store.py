@@ -142,7 +142,7 @@ class SqliteStore:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldHome:
+class LockedHome:
     """A home whose lock is held and whose last owner is gone, and whose store is not open yet."""
 
     lock: HomeLock
@@ -154,7 +154,7 @@ class HeldHome:
         self.lock.release()
 
 
-def hold_home(home: Path) -> HeldHome:
+def hold_home(home: Path) -> LockedHome:
     """Take the lock of a home; raises HomeInUseError when another process has it or owns the home.
 
     Its run folder must be there. What else is wrong with the home is said when it is opened.
@@ -169,7 +169,7 @@ def hold_home(home: Path) -> HeldHome:
 
 def open_store(
     home: Path,
-    held: HeldHome | None = None,
+    held: LockedHome | None = None,
     *,
     synchronous: Synchronous = Synchronous.FULL,
     vfs: str | None = None,
@@ -190,13 +190,13 @@ def open_store(
         raise
 
 
-def _held(home: Path, lock: HomeLock) -> HeldHome:
+def _held(home: Path, lock: HomeLock) -> LockedHome:
     try:
-        return HeldHome(lock, generation=_last_generation(home, lock))
+        return LockedHome(lock, generation=_last_generation(home, lock))
     except HomeInUseError:
         raise
     except StoreError as error:
-        return HeldHome(lock, objection=error)
+        return LockedHome(lock, objection=error)
 
 
 def _last_generation(home: Path, lock: HomeLock) -> int:
@@ -220,7 +220,7 @@ def _require_files(home: Path) -> None:
 
 
 def _open_database(
-    home: Path, held: HeldHome, *, synchronous: Synchronous, vfs: str | None
+    home: Path, held: LockedHome, *, synchronous: Synchronous, vfs: str | None
 ) -> SqliteStore:
     path, record, lock = database_path(home), record_path(home), held.lock
     _require_files(home)  # again: a service takes its port after it has looked at its home

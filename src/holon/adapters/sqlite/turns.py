@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import apsw
 
-from holon.adapters.sqlite.budgets import PaceChanges
+from holon.adapters.sqlite.budgets import TurnLimitChanges
 from holon.adapters.sqlite.database.row_codec import (
     CallRow,
     EntryRow,
@@ -25,7 +25,14 @@ from holon.adapters.sqlite.database.row_codec import (
     transcript_entry,
     turn_record,
 )
-from holon.adapters.sqlite.database.statements import ReadSession, Row, Statements, named_queries
+from holon.adapters.sqlite.database.statements import (
+    ReadSession,
+    Row,
+    Statements,
+    at_most,
+    named_queries,
+    numbers,
+)
 from holon.adapters.sqlite.guidance import SkillChanges
 from holon.model.commits import (
     AppendTranscript,
@@ -35,12 +42,19 @@ from holon.model.commits import (
     SettleTurn,
     StartToolCall,
 )
-from holon.model.limits import MIB
+from holon.model.limits import (
+    EVENT_PAGE_COUNT_MAX,
+    MIB,
+    SURFACE_TURNS_COUNT_MAX,
+)
 from holon.model.lru import Lru
 from holon.model.turns.compaction import RememberContext
+from holon.model.turns.tools import ToolLatency
 from holon.model.turns.transcript import TurnLog
-from holon.model.turns.turn import TerminalKind
+from holon.model.turns.turn import TerminalKind, TurnRecord
 from holon.model.values import AgentId, TurnId, to_micros
+
+_NEWEST: Final = 2**63 - 1  # what a page begins before when no cursor is given
 
 KEPT_CHARS_MAX: Final = 2 * MIB
 TURN_CHARS_MAX: Final = KEPT_CHARS_MAX // 64  # a larger one is read each time
@@ -92,7 +106,7 @@ class _TurnPlace(NamedTuple):
 
 
 class SqliteTurnReads(ReadSession):
-    """The turns' part of the port."""
+    """Turns with what was recorded in them."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
@@ -116,6 +130,37 @@ class SqliteTurnReads(ReadSession):
             if unread:
                 logs |= self._read_since(agent_id, unread[-1])
         return [log for log in reversed(logs.values()) if log is not None]
+
+    async def named(self, agent_id: AgentId, turn_ids: Sequence[TurnId]) -> Sequence[TurnRecord]:
+        """Those of the named turns that are kept and are this agent's, without what they hold."""
+        with self._moment():
+            found = [self._one("turn", (turn_id,)) for turn_id in turn_ids[:EVENT_PAGE_COUNT_MAX]]
+        turns = (turn_record(TurnRow._make(row)) for row in found if row is not None)
+        return [turn for turn in turns if turn.agent_id == agent_id]
+
+    async def turns_page(
+        self, agent_id: AgentId, *, before_index: int | None, limit: int
+    ) -> Sequence[TurnLog]:
+        """Turns with everything recorded in them, newest first, the open one included."""
+        before = _NEWEST if before_index is None else before_index
+        most = at_most(limit, SURFACE_TURNS_COUNT_MAX)
+        with self._moment():
+            found = self._all("turns_page", (agent_id, before, most))
+            return [self._log_of(row) for row in found]
+
+    async def agents_with_open_turns(self) -> Sequence[AgentId]:
+        """Agents whose lane was cut off by the end of an earlier process."""
+        return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
+
+    async def tool_latencies(self, agent_id: AgentId, *, limit: int) -> Sequence[ToolLatency]:
+        """How long the agent's calls took, by tool."""
+        return [
+            ToolLatency(
+                tool_name=str(name), call_count=calls, total_ms=total, max_ms=longest, last_ms=last
+            )
+            for name, *columns in self._all("tool_latencies", (agent_id, limit))
+            for calls, total, longest, last in [numbers(columns)]
+        ]
 
     def _read_since(self, agent_id: AgentId, turn_index: int) -> dict[str, TurnLog]:
         """Read settled turns: three queries, however many there are."""
@@ -158,7 +203,7 @@ class TurnChanges:
         self._sql = named_queries("turns")
         self._agent_sql = named_queries("agents")
         self._message_sql = named_queries("messages")
-        self._pace = PaceChanges(statements)
+        self._pace = TurnLimitChanges(statements)
         self._skills = SkillChanges(statements)
 
     def write(self, change: TurnChange, *, at: int) -> None:

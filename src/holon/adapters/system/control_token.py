@@ -42,7 +42,7 @@ def _nobody(token: str) -> None:
     """Tell nobody."""
 
 
-class GivenToken:
+class FixedToken:
     """A token the operator named; it is in force for as long as the process runs."""
 
     def __init__(self, text: str) -> None:

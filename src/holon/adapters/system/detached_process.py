@@ -24,7 +24,7 @@ READY_WORD: Final = b"ready\n"
 _RESET: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
 
 
-class Waited(StrEnum):
+class ReadyOutcome(StrEnum):
     """How waiting for a process to be ready ended."""
 
     READY = "ready"
@@ -65,7 +65,7 @@ class DetachedProcess:
         """Who it is, while it lives."""
         return identity_of(self.pid)
 
-    def wait_ready(self, *, ms_max: int) -> Waited:
+    def wait_ready(self, *, ms_max: int) -> ReadyOutcome:
         """Wait until it says it is ready, ends, or has taken too long."""
         said = b""
         deadline_ns = time.monotonic_ns() + ms_max * 1_000_000
@@ -75,10 +75,10 @@ class DetachedProcess:
             heard = os.read(self._ready, len(READY_WORD))
             said += heard
             if READY_WORD in said:
-                return Waited.READY
+                return ReadyOutcome.READY
             if not heard:
-                return Waited.ENDED
-        return Waited.TOO_LONG
+                return ReadyOutcome.ENDED
+        return ReadyOutcome.TOO_LONG
 
     def ends_within(self, ms_max: int) -> bool:
         """Whether it ends in this time; returns at once when it does."""

@@ -17,8 +17,8 @@ from typing import Final
 
 import anyio.to_thread
 
-from holon.model.workspaces import FoundPlace, PathProblem
-from holon.ports.workspaces import PlaceNoRoomError, PlaceRefusedError
+from holon.model.workspaces import PathProblem, ResolvedDirectory
+from holon.ports.workspaces import DirectoryNoSpaceError, DirectoryRefusedError
 
 _OWNER_ONLY = 0o700
 _ONLY_FOR_NOW = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -35,10 +35,10 @@ class SystemPlaces:
             os.makedirs(path, mode=_OWNER_ONLY, exist_ok=True)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in _ONLY_FOR_NOW:
-                raise PlaceNoRoomError(
+                raise DirectoryNoSpaceError(
                     f"the directory {path!r} cannot be made: {error.strerror}"
                 ) from error
-            raise PlaceRefusedError(
+            raise DirectoryRefusedError(
                 f"the directory {path!r} cannot be made: {error}",
                 hint="check the permissions and the space under HOLON_HOME",
             ) from error
@@ -84,12 +84,12 @@ _POINTER: Final = "gitdir: "
 class SystemWorkspaceFinder:
     """Looks at the file system."""
 
-    async def find(self, path: str) -> FoundPlace | PathProblem:
+    async def find(self, path: str) -> ResolvedDirectory | PathProblem:
         """Return what a path leads to."""
         return await anyio.to_thread.run_sync(_find, path, abandon_on_cancel=True)
 
 
-def _find(path: str) -> FoundPlace | PathProblem:
+def _find(path: str) -> ResolvedDirectory | PathProblem:
     try:
         path.encode()
         real = os.path.realpath(path, strict=True)
@@ -107,7 +107,7 @@ def _find(path: str) -> FoundPlace | PathProblem:
     if not os.access(real, os.R_OK | os.X_OK):
         return PathProblem.UNREADABLE
     top = _working_tree(real)
-    return FoundPlace(
+    return ResolvedDirectory(
         path=real, repository_root=top, main_root=None if top is None else _main_root(top)
     )
 

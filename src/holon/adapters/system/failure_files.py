@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.system.run_files import RunFiles, UnsafePlaceError, put_in_place, read_own
+from holon.adapters.system.run_files import RunFiles, UnsafePathError, put_in_place, read_own
 from holon.model.text_size import one_line
 from holon.projections.runtime_status import FailurePhase, LastFailure, newest_failure
 
@@ -32,7 +32,7 @@ class FailureFiles:
         )
         try:
             put_in_place(self.path_of(phase), msgspec.json.encode(failure) + b"\n")
-        except (OSError, UnsafePlaceError):
+        except (OSError, UnsafePathError):
             return failure
         return failure
 

@@ -23,7 +23,7 @@ from holon.adapters.exec.process_table import boot_id
 _ID_BYTES: int = 16
 
 
-class HomePlace(NamedTuple):
+class FileIdentity(NamedTuple):
     """What the file system says of a folder or a file, whatever its path."""
 
     device: int
@@ -41,12 +41,12 @@ class HomeIdentity(
     inode: int
 
     @property
-    def place(self) -> HomePlace:
+    def place(self) -> FileIdentity:
         """The folder it is."""
-        return HomePlace(self.device, self.inode)
+        return FileIdentity(self.device, self.inode)
 
 
-def new_identity(home: Path, place: HomePlace) -> HomeIdentity:
+def new_identity(home: Path, place: FileIdentity) -> HomeIdentity:
     """Return the identity of a home that has none yet, or has only that of its original."""
     return HomeIdentity(
         id=secrets.token_hex(_ID_BYTES),
@@ -56,13 +56,13 @@ def new_identity(home: Path, place: HomePlace) -> HomeIdentity:
     )
 
 
-def place_of(path: Path, *, follow: bool = True) -> HomePlace | None:
+def place_of(path: Path, *, follow: bool = True) -> FileIdentity | None:
     """Return what stands at a path, or nothing where nothing does; raises other OSErrors."""
     try:
         found = os.stat(path, follow_symlinks=follow)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return HomePlace(found.st_dev, found.st_ino)
+    return FileIdentity(found.st_dev, found.st_ino)
 
 
 def is_other_home(written_down: HomeIdentity, home: Path, *, boot: str | None) -> bool:

@@ -22,7 +22,7 @@ _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 _STOCK_BYTES: Final = 4_000
 
 
-class ChanceStock:
+class RandomBits:
     """Random bits, fetched from the system many at a time: every message asks for some."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class TimeOrderedIds:
         chance: Callable[[int], int] | None = None,
     ) -> None:
         self._wall_ns = wall_ns
-        self._chance = chance or ChanceStock()
+        self._chance = chance or RandomBits()
         self._last = -1
         self._head = (-1, "")  # what ids of one millisecond have in common, and its text
         self._lock = threading.Lock()

@@ -40,7 +40,7 @@ from holon.ports.clock import Clock
 from holon.ports.journal import About, LogLevel, Redactor
 
 
-class HeldBack(NamedTuple):
+class SuppressedLines(NamedTuple):
     """Lines that were not written."""
 
     event: str
@@ -56,7 +56,7 @@ class _Window(msgspec.Struct):
     held_count: int = 0
 
 
-class LineFlood:
+class LineRateLimiter:
     """Decides line by line. Moments are monotonic milliseconds and never go back."""
 
     def __init__(self) -> None:
@@ -77,15 +77,15 @@ class LineFlood:
                 return False
         return True
 
-    def over(self, *, now_ms: int) -> list[HeldBack]:
+    def over(self, *, now_ms: int) -> list[SuppressedLines]:
         """Close the windows that are over and return what they held back."""
         return self._closed(now_ms - JOURNAL_WINDOW_MS)
 
-    def rest(self) -> list[HeldBack]:
+    def rest(self) -> list[SuppressedLines]:
         """Close every window and return what they held back."""
         return self._closed(None)
 
-    def _closed(self, until_ms: int | None) -> list[HeldBack]:
+    def _closed(self, until_ms: int | None) -> list[SuppressedLines]:
         due: list[tuple[str, str]] = []
         for key, window in self._windows.items():  # in the order in which they were opened
             if until_ms is not None and window.since_ms > until_ms:
@@ -93,7 +93,7 @@ class LineFlood:
             due.append(key)
         closed = [(key, self._windows.pop(key)) for key in due]
         return [
-            HeldBack(event, message, window.level, window.held_count)
+            SuppressedLines(event, message, window.level, window.held_count)
             for (event, message), window in closed
             if window.held_count
         ]
@@ -162,7 +162,7 @@ class JournalFile:
         self._clock = clock
         self._floor = _ORDER.index(level)
         self._echo = echo
-        self._flood = LineFlood()
+        self._flood = LineRateLimiter()
         self._writing = Lock()
         self._lost_count = 0
 
@@ -225,7 +225,7 @@ class JournalFile:
             for held in self._flood.rest():
                 self._write(self._told(held))
 
-    def _told(self, held: HeldBack) -> JournalLine:
+    def _told(self, held: SuppressedLines) -> JournalLine:
         what = f"{held.event}: {held.message}" if held.message else held.event
         return JournalLine(
             at=self._clock.now(),

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from holon.adapters.system.run_files import UnsafePlaceError
+from holon.adapters.system.run_files import UnsafePathError
 from holon.model.errors import HolonError
 from holon.model.limits import HTTP_UNSENT_BYTES_MAX
 
@@ -58,7 +58,7 @@ def prepare_run_folder(path: Path) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.stat(path, follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} is open to other users", hint=f"run: chmod 700 {path} (and own it)"
         )
 

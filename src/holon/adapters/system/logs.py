@@ -113,11 +113,11 @@ def move_aside(path: Path) -> None:
     path.replace(earlier)
 
 
-class GrowingLog:
+class RotatingLog:
     """A log that is written line by line and never grows beyond its bound."""
 
     def __init__(self, path: Path, *, bytes_max: int = DAEMON_LOG_BYTES_MAX) -> None:
-        """Open it; raises UnsafePlaceError or OSError."""
+        """Open it; raises UnsafePathError or OSError."""
         self._path = path
         self._bytes_max = bytes_max
         self._handle = open_log(path)
@@ -129,7 +129,7 @@ class GrowingLog:
         return bool(self._printed)
 
     def append(self, line: bytes) -> None:
-        """Write one line; raises OSError or UnsafePlaceError when that is not possible now."""
+        """Write one line; raises OSError or UnsafePathError when that is not possible now."""
         found = os.fstat(self._handle)
         if not self._is_current(found):
             self._reopen()

@@ -35,14 +35,14 @@ class FolderUnusableError(FileUnusableError, HomeUnusableError):
     code = "file_unusable"
 
 
-class FoundFile(NamedTuple):
+class FileContent(NamedTuple):
     """What a file holds, and who may look at it."""
 
     content: bytes
     mode: int
 
 
-def read_bounded(path: Path, *, bytes_max: int) -> FoundFile | None:
+def read_bounded(path: Path, *, bytes_max: int) -> FileContent | None:
     """Return a file's content, or nothing when there is no such file."""
     try:
         # A pipe in the file's place must not make us wait for a writer.
@@ -63,7 +63,7 @@ def read_bounded(path: Path, *, bytes_max: int) -> FoundFile | None:
         os.close(handle)
     if len(content) > bytes_max:
         raise FileUnusableError(f"{path} is larger than {bytes_max} bytes")
-    return FoundFile(content=content, mode=stat.S_IMODE(facts.st_mode))
+    return FileContent(content=content, mode=stat.S_IMODE(facts.st_mode))
 
 
 def make_home(home: Path) -> None:

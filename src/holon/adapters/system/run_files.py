@@ -42,7 +42,7 @@ class RunPaths:
         self.shutdown_failure = self.folder / "shutdown_failure.json"
 
 
-class UnsafePlaceError(HomeUnusableError):
+class UnsafePathError(HomeUnusableError):
     """A folder or file of ours is open to others, or somebody else's stands in its place."""
 
     code = "unsafe_place"
@@ -76,7 +76,7 @@ class RunFiles(RunPaths):
     """The files of one home, to be read and written."""
 
     def write_record(self, record: RuntimeRecord) -> None:
-        """Say who serves the home; raises UnsafePlaceError or OSError."""
+        """Say who serves the home; raises UnsafePathError or OSError."""
         put_in_place(self.pid, f"{record.pid}\n".encode())
         put_in_place(self.record, msgspec.json.encode(record) + b"\n")
 
@@ -157,14 +157,14 @@ def read_own(path: Path) -> bytes | None:
 
 
 def require_own_file(path: Path, *, shut: int = 0o022) -> bool:
-    """Whether a file is there; raises UnsafePlaceError for one that is not ours, or not shut."""
+    """Whether a file is there; raises UnsafePathError for one that is not ours, or not shut."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} is {what}", hint="look what it is, and move it away; nothing was touched"
         )
     require_owned(found, path, shut=shut)
@@ -172,13 +172,13 @@ def require_own_file(path: Path, *, shut: int = 0o022) -> bool:
 
 
 def require_owned(found: os.stat_result, path: Path, *, shut: int) -> None:
-    """Raise UnsafePlaceError unless something is ours and shut to others as far as it must be."""
+    """Raise UnsafePathError unless something is ours and shut to others as far as it must be."""
     uid = os.getuid()
     if found.st_uid != uid:
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} belongs to another user (uid {found.st_uid})",
             hint=f"if it is yours, run: chown {uid} {path}; else choose another HOLON_HOME",
         )
     if found.st_mode & shut:
         rights, deed = ("go-rwx", "use") if shut & 0o044 else ("go-w", "write to")
-        raise UnsafePlaceError(f"other users can {deed} {path}", hint=f"run: chmod {rights} {path}")
+        raise UnsafePathError(f"other users can {deed} {path}", hint=f"run: chmod {rights} {path}")

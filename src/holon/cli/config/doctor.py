@@ -19,7 +19,7 @@ from holon.cli.console.options import home_option, json_option
 if TYPE_CHECKING:
     from holon.adapters.providers.credentials import CredentialState
     from holon.adapters.providers.doctor import DoctorReport, ProbeReport, ProviderReport
-    from holon.adapters.providers.resolver import ProviderPlane
+    from holon.adapters.providers.resolver import ProviderResolver
 
 _probe_option = click.option(
     "--probe", is_flag=True, help="Send one request, without the credential, to each base URL."
@@ -108,7 +108,7 @@ def _examined(home: Path, *, only: str | None, probe: bool) -> "DoctorReport":
     return report
 
 
-async def _probed(plane: "ProviderPlane", providers: list[str]) -> "dict[str, ProbeReport]":
+async def _probed(plane: "ProviderResolver", providers: list[str]) -> "dict[str, ProbeReport]":
     from holon.adapters.providers.doctor import probe_provider
 
     found: dict[str, ProbeReport] = {}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from holon.adapters.providers.resolver import ProviderPlane
+    from holon.adapters.providers.resolver import ProviderResolver
     from holon.config.load_settings import Settings
     from holon.model.providers.models import ModelRef
 
@@ -26,7 +26,7 @@ class ProviderAccess:
     """A home's settings and its provider plane."""
 
     settings: "Settings"
-    plane: "ProviderPlane"
+    plane: "ProviderResolver"
     faults: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -85,7 +85,7 @@ def warn_of_prices(home: Path) -> None:
         click.echo(f"holon: {warning}", err=True)
 
 
-def warn_if_unlisted(plane: "ProviderPlane", ref: "ModelRef") -> None:
+def warn_if_unlisted(plane: "ProviderResolver", ref: "ModelRef") -> None:
     """Warn when nothing is known about a model of a network provider; raises without a provider."""
     from holon.adapters.providers.catalog import NETWORKLESS, ModelInfoSource
     from holon.cli.console.terminal_text import one_line

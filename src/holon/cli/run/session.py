@@ -164,7 +164,7 @@ class _Session(msgspec.Struct):
             await run.rest(wait_for_tasks=self.order.wait_for_tasks)
         if stopped_by:
             await self._stop(agent_id)
-        open_tasks = await self.host.reads.open_tasks()
+        open_tasks = await self.host.reads.tasks.open_tasks()
         result = await run.result()
         if result.is_over and not stopped_by:
             await self._let_go(agent_id)
@@ -184,7 +184,7 @@ class _Session(msgspec.Struct):
         )
 
     async def _tell_what_is_withheld(self, agent_id: AgentId) -> None:
-        agent = await self.host.reads.agent(agent_id)
+        agent = await self.host.reads.agents.agent(agent_id)
         chosen = None if agent is None else agent.model.override_model
         model = self.host.preference.default if chosen is None else parse_model_ref(chosen)
         withheld = self.host.withheld_tools(model)

@@ -12,14 +12,14 @@ from holon.decide.agents.lifecycle import next_status
 from holon.decide.budgets.budget import budget_text
 from holon.decide.budgets.no_progress import given_up_text
 from holon.decide.wake.hints import waits_ended_by
-from holon.model.agents import AgentPace, AgentSignal, AgentStatus
+from holon.model.agents import AgentSignal, AgentStatus, TurnRateState
 from holon.model.budgets import (
     BudgetHold,
     HoldMessage,
-    HoldTurns,
-    ReleaseTurns,
-    RememberPace,
+    PauseTurns,
     ReviewHolds,
+    UnpauseTurns,
+    UpdateTurnRate,
 )
 from holon.model.commits import (
     AgentGeneration,
@@ -41,7 +41,7 @@ from holon.model.turns.turn import LivenessOnly, Reentry
 from holon.model.values import BriefId, Instant, WorkspaceId
 
 
-class HeldStart(Record, frozen=True, kw_only=True):
+class PendingStart(Record, frozen=True, kw_only=True):
     """A message that would start a turn, and the agent it would start it for."""
 
     commit_id: str
@@ -65,13 +65,13 @@ class HeldStart(Record, frozen=True, kw_only=True):
         return Commit(commit_id=self.commit_id, at=self.at, changes=changes, expects=self._unmoved)
 
 
-def hold_message_commit(start: HeldStart, *, until: datetime) -> Commit:
+def hold_message_commit(start: PendingStart, *, until: datetime) -> Commit:
     """Let the message wait for its moment."""
     message = start.message
     return start.commit(HoldMessage(agent_id=message.agent_id, message_id=message.id, until=until))
 
 
-def give_up_commit(start: HeldStart, reentry: Reentry, *, pace: AgentPace) -> Commit:
+def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState) -> Commit:
     """Start nothing more, and tell the operator."""
     agent_id = start.message.agent_id
     brief = BriefRecord(
@@ -84,13 +84,13 @@ def give_up_commit(start: HeldStart, reentry: Reentry, *, pace: AgentPace) -> Co
         work_item_id=start.snapshot.agent.focus.current_work_item_id,
     )
     return start.commit(
-        RememberPace(agent_id=agent_id, pace=pace),
+        UpdateTurnRate(agent_id=agent_id, pace=pace),
         AppendBrief(brief=brief),
         *_silenced(start, reentry),
     )
 
 
-def keep_silent_commit(start: HeldStart, reentry: Reentry, *, comes_again: bool) -> Commit:
+def keep_silent_commit(start: PendingStart, reentry: Reentry, *, comes_again: bool) -> Commit:
     """End a message that starts no turn; what it says is shown in the next one.
 
     The tick of a timer that comes round again is not: there may be thousands by then.
@@ -98,7 +98,7 @@ def keep_silent_commit(start: HeldStart, reentry: Reentry, *, comes_again: bool)
     return start.commit(*_silenced(start, reentry, is_shown=not comes_again))
 
 
-def hold_turns_commit(start: HeldStart, hold: BudgetHold) -> Commit:
+def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
     """Begin nothing until the budget has room, and tell the operator when that is news."""
     agent = start.snapshot.agent
     agent_id = agent.identity.agent_id
@@ -113,7 +113,7 @@ def hold_turns_commit(start: HeldStart, hold: BudgetHold) -> Commit:
         related_message_id=start.message.id,
     )
     return start.commit(
-        HoldTurns(agent_id=agent_id, hold=hold),
+        PauseTurns(agent_id=agent_id, hold=hold),
         *(() if told else (AppendBrief(brief=brief),)),
         *resting(start.snapshot, reason="budget_used_up", until=hold.until),
     )
@@ -126,7 +126,7 @@ def extend_hold_commit(
     return _review(
         commit_id,
         snapshot,
-        HoldTurns(agent_id=snapshot.agent.identity.agent_id, hold=hold),
+        PauseTurns(agent_id=snapshot.agent.identity.agent_id, hold=hold),
         *resting(snapshot, reason="budget_used_up", until=hold.until),
         now=now,
     )
@@ -138,7 +138,7 @@ def release_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: dateti
     return _review(
         commit_id,
         snapshot,
-        ReleaseTurns(agent_id=agent_id),
+        UnpauseTurns(agent_id=agent_id),
         ReleaseDeferred(agent_id=agent_id),  # before its moment, when the budget was raised
         *resting(snapshot, reason="budget_freed", until=None),
         now=now,
@@ -173,7 +173,9 @@ def resting(
     )
 
 
-def _silenced(start: HeldStart, reentry: Reentry, *, is_shown: bool = True) -> tuple[Change, ...]:
+def _silenced(
+    start: PendingStart, reentry: Reentry, *, is_shown: bool = True
+) -> tuple[Change, ...]:
     message = start.message
     silent = LivenessOnly(
         trigger_kind=reentry.trigger_kind,

@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from holon.model.agents import AgentPace
-from holon.model.budgets import RememberPace
+from holon.model.agents import TurnRateState
+from holon.model.budgets import UpdateTurnRate
 from holon.model.limits import (
     FOLLOWUPS_PER_CHAIN_COUNT_MAX,
     SELF_STARTED_APART_MS,
@@ -53,26 +53,26 @@ _LEADS_NOWHERE: Final = frozenset({"Enqueue", "UpdateWorkItem"})
 class Start(Record, tag=True, frozen=True, kw_only=True):
     """The turn may begin; this is to be remembered with it."""
 
-    pace: AgentPace
+    pace: TurnRateState
 
 
-class HoldBack(Record, tag=True, frozen=True, kw_only=True):
+class DelayStart(Record, tag=True, frozen=True, kw_only=True):
     """The message waits until then."""
 
     until: Instant
 
 
-class GiveUp(Record, tag=True, frozen=True, kw_only=True):
+class StopSelfStarts(Record, tag=True, frozen=True, kw_only=True):
     """Tell the operator and start nothing more."""
 
-    pace: AgentPace
+    pace: TurnRateState
 
 
-class KeepSilent(Record, tag=True, frozen=True, kw_only=True):
+class SuppressStart(Record, tag=True, frozen=True, kw_only=True):
     """The operator knows; the message starts nothing and is shown later."""
 
 
-StartDecision: TypeAlias = Start | HoldBack | GiveUp | KeepSilent
+StartDecision: TypeAlias = Start | DelayStart | StopSelfStarts | SuppressStart
 
 
 def is_self_started(message: MessageEnvelope) -> bool:
@@ -86,31 +86,33 @@ def is_self_started(message: MessageEnvelope) -> bool:
     return message.origin.subsystem in _OWN_SUBSYSTEMS
 
 
-def decide_start(pace: AgentPace, *, self_started: bool, now: datetime) -> StartDecision:
+def decide_start(pace: TurnRateState, *, self_started: bool, now: datetime) -> StartDecision:
     """Say whether a message may start a turn now."""
     if not self_started:
         return Start(pace=_afresh(pace))
     if pace.gave_up:
-        return KeepSilent()
+        return SuppressStart()
     count = _streak(pace, now=now)
     if count >= SELF_STARTED_COUNT_MAX:
-        return GiveUp(pace=_with(pace, count=count, at=now, gave_up=True))
+        return StopSelfStarts(pace=_with(pace, count=count, at=now, gave_up=True))
     until = _held_until(pace, count, now=now)
     if until is not None and now < until:
-        return HoldBack(until=until)
+        return DelayStart(until=until)
     return Start(pace=_with(pace, count=count + 1, at=now))
 
 
-def pace_after(pace: AgentPace, *, self_started: bool, moved: bool, now: datetime) -> AgentPace:
+def pace_after(
+    pace: TurnRateState, *, self_started: bool, moved: bool, now: datetime
+) -> TurnRateState:
     """What is remembered when a turn has ended."""
     if moved or not self_started:
         return _afresh(pace)
     return _with(pace, count=pace.self_started_count, at=now)  # holds count from its end
 
 
-def count_anew(agent_id: AgentId) -> RememberPace:
+def count_anew(agent_id: AgentId) -> UpdateTurnRate:
     """The change that goes with whatever an operator does about an agent."""
-    return RememberPace(agent_id=agent_id, pace=AgentPace())
+    return UpdateTurnRate(agent_id=agent_id, pace=TurnRateState())
 
 
 def got_somewhere(
@@ -136,14 +138,14 @@ def given_up_text(turn_count: int) -> str:
     )
 
 
-def _streak(pace: AgentPace, *, now: datetime) -> int:
+def _streak(pace: TurnRateState, *, now: datetime) -> int:
     last_at = pace.self_started_at
     if last_at is None or now - last_at >= timedelta(milliseconds=SELF_STARTED_APART_MS):
         return 0
     return pace.self_started_count
 
 
-def _held_until(pace: AgentPace, count: int, *, now: datetime) -> datetime | None:
+def _held_until(pace: TurnRateState, count: int, *, now: datetime) -> datetime | None:
     """Return the moment before which nothing starts, if the count has come so far.
 
     A clock that was set back since would hold the agent for as long as it jumped: it does not.
@@ -155,12 +157,12 @@ def _held_until(pace: AgentPace, count: int, *, now: datetime) -> datetime | Non
     return later(last_at, by_ms=doubled_ms)
 
 
-def _afresh(pace: AgentPace) -> AgentPace:
-    return AgentPace(budget_until=pace.budget_until)
+def _afresh(pace: TurnRateState) -> TurnRateState:
+    return TurnRateState(budget_until=pace.budget_until)
 
 
-def _with(pace: AgentPace, *, count: int, at: datetime, gave_up: bool = False) -> AgentPace:
-    return AgentPace(
+def _with(pace: TurnRateState, *, count: int, at: datetime, gave_up: bool = False) -> TurnRateState:
+    return TurnRateState(
         self_started_count=count,
         self_started_at=at,
         gave_up=gave_up,

@@ -20,12 +20,12 @@ from holon.model.budgets import (
     BudgetFreed,
     BudgetUsedUp,
     HoldMessage,
-    HoldTurns,
     MessageHeld,
-    ReleaseTurns,
-    RememberPace,
+    PauseTurns,
     ReviewHolds,
     SelfStartsEnded,
+    UnpauseTurns,
+    UpdateTurnRate,
 )
 from holon.model.commits import (
     AdvanceTask,
@@ -160,20 +160,20 @@ def memory_events(change: MemoryChange) -> Audited:
             assert_never(change)
 
 
-PaceChange: TypeAlias = RememberPace | HoldMessage | HoldTurns | ReleaseTurns | ReviewHolds
+TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
 
 
-def pace_events(change: PaceChange) -> Audited:
+def pace_events(change: TurnRateChange) -> Audited:
     """Return the events a change of pace leaves. Counting alone leaves none."""
     match change:
-        case RememberPace(agent_id=agent_id, pace=pace):
+        case UpdateTurnRate(agent_id=agent_id, pace=pace):
             if not pace.gave_up:
                 return ()  # the turn that goes with it is the event
             return ((agent_id, SelfStartsEnded(turn_count=pace.self_started_count)),)
         case HoldMessage():
             held = MessageHeld(message_id=change.message_id, until=change.until)
             return ((change.agent_id, held),)
-        case HoldTurns(agent_id=agent_id, hold=hold):
+        case PauseTurns(agent_id=agent_id, hold=hold):
             used_up = BudgetUsedUp(
                 scope=hold.scope,
                 measure=hold.measure,
@@ -182,7 +182,7 @@ def pace_events(change: PaceChange) -> Audited:
                 until=hold.until,
             )
             return ((agent_id, used_up),)
-        case ReleaseTurns(agent_id=agent_id):
+        case UnpauseTurns(agent_id=agent_id):
             return ((agent_id, BudgetFreed()),)
         case ReviewHolds():
             return ()  # what the review of each agent finds is said then
@@ -365,7 +365,7 @@ def events_of(change: Change) -> Audited:
             return (_wake_event(change),)
         case CreateTrigger() | MoveTrigger() | DeliverTrigger():
             return (trigger_event(change),)
-        case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
+        case UpdateTurnRate() | HoldMessage() | PauseTurns() | UnpauseTurns() | ReviewHolds():
             return pace_events(change)
         case _:
             return _setting_events(change)

@@ -51,7 +51,7 @@ from holon.model.turns.transcript import (
     TurnCompaction,
     WorkReminder,
 )
-from holon.model.turns.turn import ModelSpoke
+from holon.model.turns.turn import ModelAnswered
 from holon.model.values import AgentId, TurnId
 from holon.model.work import WorkReminderInjected
 
@@ -178,7 +178,7 @@ def _compaction_events(entry: TranscriptEntry, compaction: TurnCompaction) -> Au
     return (entry.agent_id, applied), (entry.agent_id, requested)
 
 
-def _tool_names(spoke: ModelSpoke) -> tuple[str, ...]:
+def _tool_names(spoke: ModelAnswered) -> tuple[str, ...]:
     names = dict.fromkeys(use.name[:ID_CHARS_MAX] for use in tool_uses_of(spoke.blocks))
     return tuple(names)[:EVENT_TOOL_NAMES_COUNT_MAX]
 

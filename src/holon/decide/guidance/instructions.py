@@ -27,7 +27,7 @@ _SHARED_FOLDERS: Final = (
 _HOME_FOLDERS: Final = ("skills/", "memory/", *_SHARED_FOLDERS)
 
 
-class InstructionPlaces(Record, frozen=True, kw_only=True):
+class InstructionRoots(Record, frozen=True, kw_only=True):
     """Where a patch is applied, and where instructions are read: absolute, free of links."""
 
     execution_root: str
@@ -35,7 +35,7 @@ class InstructionPlaces(Record, frozen=True, kw_only=True):
     workspace_anchor: str | None = None
 
 
-def is_instruction_source(path: str, places: InstructionPlaces) -> bool:
+def is_instruction_source(path: str, places: InstructionRoots) -> bool:
     """Whether a path below the execution root is one that instructions are read from."""
     target = posixpath.normpath(f"{places.execution_root}/{path}")
     if _is_among(_below(target, places.agent_home), _HOME_FOLDERS):
@@ -44,7 +44,7 @@ def is_instruction_source(path: str, places: InstructionPlaces) -> bool:
     return anchor is not None and _is_among(_below(target, anchor), _SHARED_FOLDERS)
 
 
-class Noticed(Record, frozen=True, kw_only=True):
+class InstructionCheck(Record, frozen=True, kw_only=True):
     """When a look was taken: in which turn, after which call, and what the turn is worth."""
 
     turn_id: TurnId
@@ -54,7 +54,7 @@ class Noticed(Record, frozen=True, kw_only=True):
 
 
 def changes_between(
-    before: Mapping[str, str], after: Mapping[str, str], noticed: Noticed
+    before: Mapping[str, str], after: Mapping[str, str], noticed: InstructionCheck
 ) -> tuple[InstructionSourceChanged, ...]:
     """Return what is to be told of two looks at the digests of an agent's sources."""
     return tuple(

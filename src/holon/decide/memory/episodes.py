@@ -55,7 +55,7 @@ class TurnBoundary(Record, frozen=True, kw_only=True):
     focus: WorkItemId | None = None  # behind the turn
 
 
-class Built(Record, frozen=True, kw_only=True):
+class EpisodeUpdate(Record, frozen=True, kw_only=True):
     """The builder behind a turn, and the episodes the turn has closed, in order."""
 
     builder: EpisodeBuilder | None = None
@@ -68,7 +68,7 @@ def build_on(
     boundary: TurnBoundary,
     *,
     agent_id: AgentId,
-) -> Built:
+) -> EpisodeUpdate:
     """Add a turn that ended to what was open, closing what breaks off before or behind it."""
     closed: list[EpisodeRecord] = []
     if builder is not None and (before := _broke_off(builder, delta, boundary)) is not None:
@@ -76,9 +76,9 @@ def build_on(
         builder = None
     builder = _with(builder, delta, boundary)
     if (behind := _breaks_off(builder, boundary)) is None:
-        return Built(builder=builder, closed=tuple(closed))
+        return EpisodeUpdate(builder=builder, closed=tuple(closed))
     closed.append(finalized(builder, behind, agent_id=agent_id, at=delta.ended_at))
-    return Built(closed=tuple(closed))
+    return EpisodeUpdate(closed=tuple(closed))
 
 
 def finalized(

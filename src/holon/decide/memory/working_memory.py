@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.memory.episodes import Built, TurnBoundary, build_on
+from holon.decide.memory.episodes import EpisodeUpdate, TurnBoundary, build_on
 from holon.decide.turns.evidence import TurnEvidence, evidence_of, memory_line, newest_of
 from holon.model.commits import Change, Commit, MoveWait, RecordClosure, SettleTurn
 from holon.model.events.reads import AgentSnapshot, WeighedItem
@@ -346,7 +346,7 @@ def _waits(settled: _Settled, snapshot: AgentSnapshot) -> tuple[WaitRecord, ...]
 
 def _built(
     settled: _Settled, turn: SettledTurn, facts: MemoryFacts, memory: WorkingMemory
-) -> Built:
+) -> EpisodeUpdate:
     began = facts.log.turn
     boundary = TurnBoundary(
         turn_id=began.turn_id,

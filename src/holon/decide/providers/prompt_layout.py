@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
@@ -93,11 +93,11 @@ def _with_turn_scoped(
     )
 
 
-def _last_words(conversation: tuple[ConversationMessage, ...]) -> ConversationPlace | None:
+def _last_words(conversation: tuple[ConversationMessage, ...]) -> ConversationPosition | None:
     """The first words of the last user message: behind the tool results it has to begin with."""
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]
         if isinstance(message, UserMessage):
             results = sum(isinstance(block, ToolResultBlock) for block in message.blocks)
-            return ConversationPlace(message_index=index, block_index=results)
+            return ConversationPosition(message_index=index, block_index=results)
     return None

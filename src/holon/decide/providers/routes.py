@@ -96,27 +96,27 @@ class RetryAfter(Record, tag_field="kind", tag="retry_after", frozen=True, kw_on
     backoff_ms: int
 
 
-class MoveOn(Record, tag_field="kind", tag="move_on", frozen=True, kw_only=True):
+class NextCandidate(Record, tag_field="kind", tag="move_on", frozen=True, kw_only=True):
     """Ask the next candidate."""
 
     outcome: AttemptOutcome
     because: LeftBecause | None = None
 
 
-class GiveUp(Record, tag_field="kind", tag="give_up", frozen=True, kw_only=True):
+class FailRound(Record, tag_field="kind", tag="give_up", frozen=True, kw_only=True):
     """The round has failed."""
 
     outcome: AttemptOutcome
     because: LeftBecause | None = None
 
 
-RetryDecision: TypeAlias = RetryAfter | MoveOn | GiveUp
+RetryDecision: TypeAlias = RetryAfter | NextCandidate | FailRound
 
 
 def decide_retry(failed: FailedAttempt) -> RetryDecision:
     """Name what follows. First matching rule wins; read top to bottom."""
     if failed.ends_turn:
-        return GiveUp(outcome=AttemptOutcome.FAIL_FAST_ABORTED)
+        return FailRound(outcome=AttemptOutcome.FAIL_FAST_ABORTED)
     if names_a_far_moment(failed.retry_after_ms):
         return _leave(failed, AttemptOutcome.FAIL_FAST_ABORTED, LeftBecause.MOMENT_NAMED)
     if not failed.retryable:
@@ -178,10 +178,10 @@ def _unretried(failed: FailedAttempt) -> AttemptOutcome:
 
 def _leave(
     failed: FailedAttempt, outcome: AttemptOutcome, because: LeftBecause | None = None
-) -> MoveOn | GiveUp:
+) -> NextCandidate | FailRound:
     if failed.has_fallback:
-        return MoveOn(outcome=outcome, because=because)
-    return GiveUp(outcome=outcome, because=because)
+        return NextCandidate(outcome=outcome, because=because)
+    return FailRound(outcome=outcome, because=because)
 
 
 PARTS_PER_RETRY: Final = 4  # an answer gives back one part
@@ -212,31 +212,31 @@ def after_success(budget: RetryBudget) -> RetryBudget:
     return RetryBudget(parts=min(_PARTS_MAX, budget.parts + 1))
 
 
-class Closed(Record, tag_field="kind", tag="closed", frozen=True, kw_only=True):
+class CircuitClosed(Record, tag_field="kind", tag="closed", frozen=True, kw_only=True):
     """The route is in use; so many failures in a row were seen last."""
 
     failures_count: int = 0
 
 
-class Resting(Record, tag_field="kind", tag="resting", frozen=True, kw_only=True):
+class CircuitOpen(Record, tag_field="kind", tag="resting", frozen=True, kw_only=True):
     """The route is left alone until a moment."""
 
     until_ms: int
     rest_ms: int
 
 
-class Probing(Record, tag_field="kind", tag="probing", frozen=True, kw_only=True):
+class CircuitHalfOpen(Record, tag_field="kind", tag="probing", frozen=True, kw_only=True):
     """One asker is finding out whether the route is back."""
 
     rest_ms: int
 
 
-Circuit: TypeAlias = Closed | Resting | Probing
+Circuit: TypeAlias = CircuitClosed | CircuitOpen | CircuitHalfOpen
 
-CLOSED: Final = Closed()
+CLOSED: Final = CircuitClosed()
 
 
-class Passage(StrEnum):
+class CircuitPermit(StrEnum):
     """How a route may be asked now."""
 
     FREE = "free"
@@ -245,15 +245,15 @@ class Passage(StrEnum):
     PASSED_OVER = "passed_over"
 
 
-def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, Passage]:
+def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, CircuitPermit]:
     """Return how the route may be asked, and the circuit once it is asked so."""
     match circuit:
-        case Closed():
-            return circuit, Passage.FREE
-        case Resting(until_ms=until_ms, rest_ms=rest_ms) if now_ms >= until_ms:
-            return Probing(rest_ms=rest_ms), Passage.PROBE
-        case Resting() | Probing():
-            return circuit, Passage.PASSED_OVER if has_fallback else Passage.ONCE
+        case CircuitClosed():
+            return circuit, CircuitPermit.FREE
+        case CircuitOpen(until_ms=until_ms, rest_ms=rest_ms) if now_ms >= until_ms:
+            return CircuitHalfOpen(rest_ms=rest_ms), CircuitPermit.PROBE
+        case CircuitOpen() | CircuitHalfOpen():
+            return circuit, CircuitPermit.PASSED_OVER if has_fallback else CircuitPermit.ONCE
         case _:
             assert_never(circuit)
 
@@ -266,13 +266,13 @@ def after_answer() -> Circuit:
 def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
     """Return the circuit after a failure that may pass by itself."""
     match circuit:
-        case Closed(failures_count=count) if count + 1 < PROVIDER_CIRCUIT_FAILURES_COUNT_MAX:
-            return Closed(failures_count=count + 1)
-        case Closed():
+        case CircuitClosed(failures_count=count) if count + 1 < PROVIDER_CIRCUIT_FAILURES_COUNT_MAX:
+            return CircuitClosed(failures_count=count + 1)
+        case CircuitClosed():
             return _rested(PROVIDER_CIRCUIT_REST_MS_MIN, now_ms)
-        case Probing(rest_ms=rest_ms):
+        case CircuitHalfOpen(rest_ms=rest_ms):
             return _rested(min(2 * rest_ms, PROVIDER_CIRCUIT_REST_MS_MAX), now_ms)
-        case Resting():
+        case CircuitOpen():
             return circuit  # asked out of need: that must not put the probe off for ever
         case _:
             assert_never(circuit)
@@ -281,13 +281,13 @@ def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
 def after_broken_off_probe(circuit: Circuit, *, now_ms: int) -> Circuit:
     """Return the circuit when the asker that probed it went away without an outcome."""
     match circuit:
-        case Probing(rest_ms=rest_ms):
-            return Resting(until_ms=now_ms, rest_ms=rest_ms)
-        case Closed() | Resting():
+        case CircuitHalfOpen(rest_ms=rest_ms):
+            return CircuitOpen(until_ms=now_ms, rest_ms=rest_ms)
+        case CircuitClosed() | CircuitOpen():
             return circuit
         case _:
             assert_never(circuit)
 
 
-def _rested(rest_ms: int, now_ms: int) -> Resting:
-    return Resting(until_ms=now_ms + rest_ms, rest_ms=rest_ms)
+def _rested(rest_ms: int, now_ms: int) -> CircuitOpen:
+    return CircuitOpen(until_ms=now_ms + rest_ms, rest_ms=rest_ms)

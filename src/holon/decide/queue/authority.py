@@ -26,20 +26,20 @@ from holon.model.queue import (
     WebhookOrigin,
 )
 
-OPERATOR_DOORS: Final = frozenset(
+OPERATOR_CONTEXTS: Final = frozenset(
     {
         AdmissionContext.CONTROL_AUTHENTICATED,
         AdmissionContext.OPERATOR_TRANSPORT_AUTHENTICATED,
         AdmissionContext.LOCAL_PROCESS,
     }
 )
-RUNTIME_DOORS: Final = frozenset({AdmissionContext.RUNTIME_OWNED})
-CAPABILITY_DOORS: Final = frozenset({AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY})
-EVERY_DOOR: Final = frozenset(AdmissionContext)
+RUNTIME_CONTEXTS: Final = frozenset({AdmissionContext.RUNTIME_OWNED})
+CAPABILITY_CONTEXTS: Final = frozenset({AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY})
+ALL_CONTEXTS: Final = frozenset(AdmissionContext)
 
 # A webhook that comes with the control token, by the operator's socket, or with the secret of its
 # source was set up by the operator.
-_CONFIGURED_DOORS: Final = frozenset(
+_CONFIGURED_CONTEXTS: Final = frozenset(
     {
         AdmissionContext.CONTROL_AUTHENTICATED,
         AdmissionContext.LOCAL_PROCESS,
@@ -69,13 +69,13 @@ def doors_of(origin: Origin) -> frozenset[AdmissionContext]:
     """Return the admission contexts through which this origin may come in at all."""
     match origin:
         case OperatorOrigin():
-            return OPERATOR_DOORS
+            return OPERATOR_CONTEXTS
         case TimerOrigin() | SystemOrigin() | TaskOrigin():
-            return RUNTIME_DOORS
+            return RUNTIME_CONTEXTS
         case CallbackOrigin():
-            return CAPABILITY_DOORS
+            return CAPABILITY_CONTEXTS
         case WebhookOrigin() | ChannelOrigin():
-            return EVERY_DOOR
+            return ALL_CONTEXTS
         case _:
             assert_never(origin)
 
@@ -92,7 +92,7 @@ def derive_authority(origin: Origin, admission: AdmissionContext) -> AuthorityCl
         case CallbackOrigin():
             return AuthorityClass.INTEGRATION_SIGNAL
         case WebhookOrigin():
-            if admission in _CONFIGURED_DOORS:
+            if admission in _CONFIGURED_CONTEXTS:
                 return AuthorityClass.INTEGRATION_SIGNAL
             return AuthorityClass.EXTERNAL_EVIDENCE
         case ChannelOrigin():

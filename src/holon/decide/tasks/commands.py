@@ -281,7 +281,7 @@ TASK_CANCELLED: Final = "task_cancelled"
 AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
 
-class EndAsked(StrEnum):
+class EndRequest(StrEnum):
     """Who wanted the command to end, if anyone did."""
 
     NOBODY = "nobody"
@@ -296,7 +296,7 @@ class _Ending(Record, frozen=True, kw_only=True):
 
 
 def end_of_task(
-    task: TaskRecord, ended: CommandExit, *, asked: EndAsked, output: str
+    task: TaskRecord, ended: CommandExit, *, asked: EndRequest, output: str
 ) -> AdvanceTask:
     """Return the terminal step of a command task; `output` is already bounded."""
     ending = _ending_of(ended, asked)
@@ -320,14 +320,14 @@ def _failure(
     return task_failure(task.id, kind=ending.kind, summary=line, exit_status=ended.exit_status)
 
 
-def _ending_of(ended: CommandExit, asked: EndAsked) -> _Ending:
-    if asked is EndAsked.AGENT_STOP:
+def _ending_of(ended: CommandExit, asked: EndRequest) -> _Ending:
+    if asked is EndRequest.AGENT_STOP:
         return _Ending(
             status=TaskStatus.INTERRUPTED,
             told="interrupted, because its agent was stopped",
             kind=AGENT_STOPPED,
         )
-    if asked is EndAsked.TASK_STOP:
+    if asked is EndRequest.TASK_STOP:
         return _Ending(
             status=TaskStatus.CANCELLED,
             told=f"stopped on request ({how_it_ended(ended)})",

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from holon.decide.agents.lifecycle import next_status
 from holon.decide.wake.hints import answered_operator_waits
-from holon.model.agents import AgentPace, AgentSignal
-from holon.model.budgets import RememberPace
+from holon.model.agents import AgentSignal, TurnRateState
+from holon.model.budgets import UpdateTurnRate
 from holon.model.commits import (
     AgentGeneration,
     AgentInStatus,
@@ -49,7 +49,7 @@ from holon.model.turns.turn import (
     CallModel,
     Finish,
     LivenessOnly,
-    ModelSpoke,
+    ModelAnswered,
     OperatorInterjected,
     Reentry,
     RoundTiming,
@@ -63,7 +63,7 @@ from holon.model.turns.turn import (
 from holon.model.values import AgentId, TurnId
 
 
-class LaneHold(Record, frozen=True, kw_only=True):
+class LaneLease(Record, frozen=True, kw_only=True):
     """What a lane holds while it works on a message."""
 
     agent_id: AgentId
@@ -85,7 +85,7 @@ class ClaimFacts(Record, frozen=True, kw_only=True):
     continuation: Reentry
     passed_over: int
     unseen: tuple[MessageEnvelope, ...] = ()
-    pace: AgentPace = AgentPace()  # as it is to be remembered with this turn
+    pace: TurnRateState = TurnRateState()  # as it is to be remembered with this turn
 
 
 def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
@@ -121,7 +121,7 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
         AppendTranscript(entry=entry_of(turn, position=0, at=now, data=incoming)),
     ]
     if facts.pace != agent.pace:
-        changes.append(RememberPace(agent_id=agent_id, pace=facts.pace))
+        changes.append(UpdateTurnRate(agent_id=agent_id, pace=facts.pace))
     if facts.unseen:
         changes.append(MarkSeen(agent_id=agent_id, message_ids=tuple(m.id for m in facts.unseen)))
     if facts.continuation.trigger_kind is TriggerKind.OPERATOR_INPUT:
@@ -203,11 +203,11 @@ def resume_commit(
 class RoundFacts(Record, frozen=True, kw_only=True):
     """One model round and what the turn does next because of it."""
 
-    hold: LaneHold
+    lease: LaneLease
     turn: TurnRecord
     round_number: int
     position: int
-    spoke: ModelSpoke
+    spoke: ModelAnswered
     step: TurnStep
     timing: RoundTiming | None = None
     before: tuple[Change, ...] = ()  # what led to the round and is recorded with it
@@ -278,7 +278,7 @@ def round_commit(facts: RoundFacts, *, now: datetime) -> Commit:
         commit_id=f"round:{facts.turn.turn_id}:{facts.round_number}",
         at=now,
         changes=round_changes(facts, now=now),
-        expects=(facts.hold.fence,),
+        expects=(facts.lease.fence,),
     )
 
 
@@ -302,7 +302,7 @@ def finish_call(
 
 
 def tool_done_commit(
-    hold: LaneHold,
+    lease: LaneLease,
     finished: FinishToolCall,
     *,
     effects: tuple[Change, ...],
@@ -314,14 +314,14 @@ def tool_done_commit(
         commit_id=f"tool:{finished.effect_id}:done",
         at=now,
         changes=(*effects, finished),
-        expects=(hold.fence, *expects),
+        expects=(lease.fence, *expects),
     )
 
 
 class InterjectionFacts(Record, frozen=True, kw_only=True):
     """An operator message about to enter a running turn."""
 
-    hold: LaneHold
+    lease: LaneLease
     turn: TurnRecord
     message: MessageEnvelope
     text: str
@@ -349,7 +349,7 @@ def interjection_commit(facts: InterjectionFacts, *, now: datetime) -> Commit:
             *answered_operator_waits(facts.snapshot, by=message.id),
         ),
         expects=(
-            facts.hold.fence,
+            facts.lease.fence,
             MessageInState(message_id=message.id, state=MessageState.QUEUED),
         ),
     )

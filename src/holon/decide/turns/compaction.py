@@ -64,7 +64,7 @@ DELTA_REQUEST: Final = (
 )
 
 
-class ShownPast(Record, frozen=True, kw_only=True):
+class ShownHistory(Record, frozen=True, kw_only=True):
     """The turns before a turn, oldest first, and where they begin."""
 
     context: AgentContext = AgentContext()
@@ -136,7 +136,7 @@ def compact_into(sizes: TurnSizes, *, keep_bytes: int) -> Compact | BaselineOver
 
 
 def compaction_of(
-    log: TurnLog, chosen: Compact, *, state: TurnState | None, past: ShownPast
+    log: TurnLog, chosen: Compact, *, state: TurnState | None, past: ShownHistory
 ) -> TurnCompaction:
     """Return the record of a compaction. A turn that goes on is asked for a checkpoint."""
     last = newest_compaction(log.entries)
@@ -155,7 +155,7 @@ def compaction_of(
 
 
 def _history_lines(
-    last: TurnCompaction | None, past: ShownPast, *, bytes_max: int
+    last: TurnCompaction | None, past: ShownHistory, *, bytes_max: int
 ) -> tuple[str, ...]:
     """The earlier turns are let go once; later compactions of the turn keep those lines."""
     if last is not None:
@@ -171,7 +171,7 @@ def _tails(round_bytes: tuple[int, ...]) -> list[int]:
 class HistoryFacts(Record, frozen=True, kw_only=True):
     """An agent at the end of a turn."""
 
-    past: ShownPast  # as the turn was shown it
+    past: ShownHistory  # as the turn was shown it
     past_bytes: tuple[int, ...]  # how large each turn of it is
     ended: TurnLog  # with everything it recorded
     budget_bytes: int  # of a conversation
@@ -243,7 +243,7 @@ def shorter(log: TurnLog, *, keep_bytes: int) -> TurnCompaction | None:
     chosen = compact_into(sizes, keep_bytes=keep_bytes)
     if isinstance(chosen, BaselineOverBudget) or chosen.through_round <= sizes.through_round:
         return None
-    return compaction_of(log, chosen, state=None, past=ShownPast())
+    return compaction_of(log, chosen, state=None, past=ShownHistory())
 
 
 def ended_sizes(log: TurnLog, *, budget_bytes: int) -> TurnSizes:

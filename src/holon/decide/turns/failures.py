@@ -39,7 +39,7 @@ _CAUSES_COUNT_MAX: Final = 8
 _CANDIDATES_NAMED_COUNT_MAX: Final = 8
 
 
-class LostCandidate(msgspec.Struct, frozen=True, kw_only=True):
+class FailedCandidate(msgspec.Struct, frozen=True, kw_only=True):
     """A model that did not answer, and its last word. `asked` is false when it never got so far."""
 
     model_ref: ModelRef
@@ -71,7 +71,7 @@ def failure_of(error: Exception) -> FailureArtifact:
 
 
 def round_failure(
-    lost: Sequence[LostCandidate],
+    lost: Sequence[FailedCandidate],
     attempts: Sequence[ProviderAttempt],
     *,
     redact: Redact = str,
@@ -199,7 +199,7 @@ def _provider_failure(
     )
 
 
-def _told(lost: Sequence[LostCandidate], counts: Mapping[str, int], redact: Redact) -> str:
+def _told(lost: Sequence[FailedCandidate], counts: Mapping[str, int], redact: Redact) -> str:
     """Return one line that names every candidate and how it failed."""
     if len(lost) == 1:
         count = counts.get(str(lost[0].model_ref), 0)
@@ -214,7 +214,7 @@ def _told(lost: Sequence[LostCandidate], counts: Mapping[str, int], redact: Reda
     return opening + "; ".join(parts) + ending
 
 
-def _ended(lost: LostCandidate, counts: Mapping[str, int], redact: Redact) -> str:
+def _ended(lost: FailedCandidate, counts: Mapping[str, int], redact: Redact) -> str:
     count = counts.get(str(lost.model_ref), 0)
     often = f" after {count} attempts" if count > 1 else ""
     message = first_line(redact(lost.error.message))

@@ -134,20 +134,20 @@ def replay(log: TurnLog, *, tools: ToolPolicy) -> Resumption:
     )
 
 
-class Spent(Record, frozen=True, kw_only=True):
+class TurnUsage(Record, frozen=True, kw_only=True):
     """What a turn has used so far."""
 
     usage: TokenUsage
     round_count: int
 
 
-def spent_in(log: TurnLog) -> Spent:
+def spent_in(log: TurnLog) -> TurnUsage:
     """Sum up the recorded rounds of a turn."""
     rounds = [e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound)]
     usage = TokenUsage()
     for spoke in rounds:
         usage = usage.plus(spoke.usage)
-    return Spent(usage=usage, round_count=len(rounds))
+    return TurnUsage(usage=usage, round_count=len(rounds))
 
 
 def was_set_aside(log: TurnLog) -> bool:

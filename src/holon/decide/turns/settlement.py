@@ -52,7 +52,7 @@ from holon.decide.wake.activation import (
 from holon.decide.wake.hints import waits_ended_by
 from holon.decide.work.completion import decide_work_transition, promotions_of
 from holon.model.agents import AgentSignal, AgentState, AgentStatus
-from holon.model.budgets import BudgetHold, HoldTurns, RememberPace
+from holon.model.budgets import BudgetHold, PauseTurns, UpdateTurnRate
 from holon.model.commits import (
     AgentGeneration,
     AppendBrief,
@@ -226,18 +226,18 @@ def _spent(facts: SettlementFacts) -> TokenUsage:
     return spent if failed is None else spent.plus(failed)
 
 
-def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[RememberPace, ...]:
+def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[UpdateTurnRate, ...]:
     before, started = facts.snapshot.agent.pace, is_self_started(facts.message)
     pace = pace_after(before, self_started=started, moved=facts.moved, now=now)
     if pace == before:
         return ()
-    return (RememberPace(agent_id=facts.turn.agent_id, pace=pace),)
+    return (UpdateTurnRate(agent_id=facts.turn.agent_id, pace=pace),)
 
 
-def _held_turns(facts: SettlementFacts) -> tuple[HoldTurns, ...]:
+def _held_turns(facts: SettlementFacts) -> tuple[PauseTurns, ...]:
     if facts.budget_hold is None:
         return ()
-    return (HoldTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
+    return (PauseTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
 
 
 def _commit_id(facts: SettlementFacts) -> str:

@@ -35,8 +35,8 @@ from holon.model.turns.turn import (
     CallModel,
     Completion,
     Finish,
+    ModelAnswered,
     ModelFailed,
-    ModelSpoke,
     OperatorInterjected,
     RunTools,
     StopReason,
@@ -103,7 +103,7 @@ def advance(
 ) -> tuple[TurnState, TurnStep]:
     """Fold one occurrence into the turn and name the next step."""
     match happened:
-        case ModelSpoke():
+        case ModelAnswered():
             _require(isinstance(state.step, CallModel), state, "model_spoke")
             moved, step = _after_round(state, happened, tools)
         case ToolsReturned(receipts=receipts):
@@ -152,7 +152,7 @@ def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completi
 
 
 def _after_round(
-    state: TurnState, spoke: ModelSpoke, tools: ToolPolicy
+    state: TurnState, spoke: ModelAnswered, tools: ToolPolicy
 ) -> tuple[TurnState, TurnStep]:
     heard = _heard(state, spoke)
     cut = spoke.stop_reason is StopReason.MAX_TOKENS
@@ -170,7 +170,7 @@ def _after_round(
     return ended, _finish(ended)
 
 
-def _heard(state: TurnState, spoke: ModelSpoke) -> TurnState:
+def _heard(state: TurnState, spoke: ModelAnswered) -> TurnState:
     text = text_of(spoke.blocks)
     whole = state.cut_text + text if text.strip() else ""
     calls = tool_uses_of(spoke.blocks)

@@ -45,7 +45,7 @@ from holon.model.work import ActivationMemory
 _HINTS_PER_TICK_BYTES_MAX: Final = MESSAGE_BODY_BYTES_MAX // 2
 
 
-class StayDown(Record, frozen=True, kw_only=True):
+class StayInactive(Record, frozen=True, kw_only=True):
     """The agent's posture lets nothing run."""
 
     status: AgentStatus
@@ -104,7 +104,7 @@ class Rest(Record, frozen=True, kw_only=True):
 
 WorkDecision: TypeAlias = ContinueActive | OfferQueued | AskOperator
 ActivationDecision: TypeAlias = (
-    StayDown
+    StayInactive
     | RunQueue
     | ReviewBudget
     | EmitHintTick
@@ -119,7 +119,7 @@ def decide_activation(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDe
     """Name the next thing to do. First matching rule wins; read top to bottom."""
     status = snapshot.agent.posture.status
     if not may_run(status):
-        return StayDown(status=status)
+        return StayInactive(status=status)
     if snapshot.claimed_message_id is not None:
         return RunQueue()
     if (until := snapshot.agent.pace.budget_until) is not None:

@@ -29,14 +29,14 @@ from holon.model.values import AgentId, Instant, MessageId, TimerId, later
 from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule, WaitRecord, WaitState
 
 
-class Armed(Record, frozen=True, kw_only=True):
+class ArmedSchedule(Record, frozen=True, kw_only=True):
     """A schedule and its first slot."""
 
     schedule: TimerSchedule
     first: Instant
 
 
-def armed_after(after_ms: int, *, every_ms: int | None, now: datetime) -> Armed | Refusal:
+def armed_after(after_ms: int, *, every_ms: int | None, now: datetime) -> ArmedSchedule | Refusal:
     """Fire after a while, once or on a grid."""
     if not TIMER_DURATION_MS_MIN <= after_ms <= TIMER_DURATION_MS_MAX:
         return Refusal(
@@ -52,13 +52,13 @@ def armed_after(after_ms: int, *, every_ms: int | None, now: datetime) -> Armed 
             hint=f"use {TIMER_INTERVAL_MS_MIN} to {TIMER_DURATION_MS_MAX} ms",
             field="every_ms",
         )
-    return Armed(
+    return ArmedSchedule(
         schedule=OneShot() if every_ms is None else Every(interval_ms=every_ms),
         first=later(now, by_ms=after_ms),
     )
 
 
-def armed_cron(expression: str, *, zone: str, now: datetime) -> Armed | Refusal:
+def armed_cron(expression: str, *, zone: str, now: datetime) -> ArmedSchedule | Refusal:
     """Fire when the wall clock of a time zone shows what is named."""
     try:
         cron = read_cron(expression, zone=zone)
@@ -72,11 +72,16 @@ def armed_cron(expression: str, *, zone: str, now: datetime) -> Armed | Refusal:
             hint="name a day that the month has",
             field="expression",
         )
-    return Armed(schedule=cron, first=first)
+    return ArmedSchedule(schedule=cron, first=first)
 
 
 def new_timer(
-    timer_id: TimerId, agent_id: AgentId, armed: Armed, *, summary: str | None, now: datetime
+    timer_id: TimerId,
+    agent_id: AgentId,
+    armed: ArmedSchedule,
+    *,
+    summary: str | None,
+    now: datetime,
 ) -> TimerRecord:
     """Return the timer that a request asks for."""
     return TimerRecord(

@@ -197,14 +197,14 @@ class Deliver(Record, frozen=True, kw_only=True):
     disposition: WakeDisposition
 
 
-class TurnAway(Record, frozen=True, kw_only=True):
+class RejectDelivery(Record, frozen=True, kw_only=True):
     """Keep nothing of it. The sender gets the refusal; the log says why."""
 
     reason: str
     refusal: Refusal
 
 
-DeliveryDecision: TypeAlias = Deliver | TurnAway
+DeliveryDecision: TypeAlias = Deliver | RejectDelivery
 
 
 def trigger_secret(key: bytes, trigger_id: TriggerId, *, epoch: int, agent_id: AgentId) -> str:
@@ -312,7 +312,7 @@ def decide_delivery(
     trigger = target.trigger
     if not admits(target.agent_status):
         refusal = refuse_stopped(trigger.target_agent_id)
-        return TurnAway(reason="agent_stopped", refusal=refusal)
+        return RejectDelivery(reason="agent_stopped", refusal=refusal)
     crowded = not target.is_parked and target.parked_count >= WAKE_HINT_SOURCES_COUNT_MAX
     source = None if crowded else delivery.source
     hint = WakeHint(

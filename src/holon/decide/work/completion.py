@@ -30,18 +30,20 @@ from holon.model.work import (
 )
 
 
-class Promotion(Record, frozen=True, kw_only=True):
+class ReportPromotion(Record, frozen=True, kw_only=True):
     """A completed item and the report that becomes its result."""
 
     item: WorkItemRecord
     report: str
 
 
-def promotions_of(finish: Finish, completed: Sequence[WorkItemRecord]) -> tuple[Promotion, ...]:
+def promotions_of(
+    finish: Finish, completed: Sequence[WorkItemRecord]
+) -> tuple[ReportPromotion, ...]:
     """Return the reports to keep, in the order they were given."""
     known = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
     return tuple(
-        Promotion(item=known[each.work_item_id], report=_kept(each.report))
+        ReportPromotion(item=known[each.work_item_id], report=_kept(each.report))
         for each in finish.completions
         if each.report is not None and each.work_item_id in known
     )
@@ -71,7 +73,7 @@ def decide_work_transition(
 
 
 def _promoted(
-    promotion: Promotion, summary_id: SummaryId, *, turn_id: TurnId, now: datetime
+    promotion: ReportPromotion, summary_id: SummaryId, *, turn_id: TurnId, now: datetime
 ) -> tuple[Change, ...]:
     item: WorkItemRecord = msgspec.structs.replace(
         promotion.item,

@@ -39,7 +39,7 @@ from holon.model.wake import WaitKind, WaitRecord, WaitState
 from holon.model.work import PlanArtifact, PlanStatus, TodoItem, WorkItemRecord, WorkItemState
 
 
-class Edit(Record, frozen=True, kw_only=True):
+class WorkItemEdit(Record, frozen=True, kw_only=True):
     """What an edit changes; what it leaves out stays."""
 
     objective: str | None = None
@@ -60,7 +60,7 @@ def objective_refusal(objective: str) -> Refusal | None:
     )
 
 
-def edit(item: WorkItemRecord, changed: Edit, *, now: datetime) -> WorkItemRecord:
+def edit(item: WorkItemRecord, changed: WorkItemEdit, *, now: datetime) -> WorkItemRecord:
     """The item says something else than before."""
     named = msgspec.structs.asdict(changed).items()
     return _revised(item, now=now, **{name: part for name, part in named if part is not None})
@@ -108,7 +108,7 @@ def _revised(item: WorkItemRecord, *, now: datetime, **changed: object) -> WorkI
     return msgspec.structs.replace(item, revision=item.revision + 1, updated_at=now, **changed)
 
 
-class Planned(Record, frozen=True, kw_only=True):
+class ChangePlan(Record, frozen=True, kw_only=True):
     """What becomes true together, and what must still hold then."""
 
     changes: tuple[Change, ...]
@@ -144,9 +144,9 @@ def needs_reminder(item: WorkItemRecord) -> bool:
     return item.blocked_by is not None and item.recheck_at is not None
 
 
-def put_revision(revised: WorkItemRecord) -> Planned:
+def put_revision(revised: WorkItemRecord) -> ChangePlan:
     """Write a revision that moves neither the blocker nor the item's end."""
-    return Planned(changes=(PutWorkItem(item=revised),), expects=(_unmoved(revised),))
+    return ChangePlan(changes=(PutWorkItem(item=revised),), expects=(_unmoved(revised),))
 
 
 def put_blocker(
@@ -155,7 +155,7 @@ def put_blocker(
     *,
     now: datetime,
     wait_id: WaitId | None,
-) -> Planned:
+) -> ChangePlan:
     """Write a revision that moves the blocker or ends the item; `waits` are its open ones.
 
     `wait_id` names the new reminder; it is needed when there is one to open.
@@ -171,7 +171,7 @@ def put_blocker(
         for wait in waits
         if done or wait.kind is WaitKind.RECHECK
     )
-    return Planned(
+    return ChangePlan(
         changes=(*ended, PutWorkItem(item=revised), *_reminder(revised, wait_id, now=now)),
         expects=(
             _unmoved(revised),
@@ -181,18 +181,18 @@ def put_blocker(
     )
 
 
-def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Planned:
+def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> ChangePlan:
     """End the item's waits for the operator, who has acted on it; `waits` are its open ones.
 
     The count of waits is expected too: a question that is asked meanwhile must not be overlooked.
     A completed item has nothing left to ask; its waits end with it.
     """
     if item.state is WorkItemState.COMPLETED:
-        return Planned(changes=())
+        return ChangePlan(changes=())
     asked = tuple(
         wait for wait in waits if wait.kind is WaitKind.OPERATOR and wait.state is WaitState.ACTIVE
     )
-    return Planned(
+    return ChangePlan(
         changes=tuple(
             MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=item.id)
             for wait in asked

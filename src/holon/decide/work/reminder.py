@@ -14,7 +14,7 @@ Rule 4: it is bounded. What does not fit its own budget, or would not fit the mo
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from holon.decide.turns.commits import LaneHold, entry_of
+from holon.decide.turns.commits import LaneLease, entry_of
 from holon.decide.turns.step import TurnState
 from holon.model.commits import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.limits import (
@@ -96,17 +96,17 @@ def decide_reminder(facts: ReminderFacts, policy: ReminderPolicy) -> ReminderDec
     return Remind(text=text)
 
 
-class ReminderPlace(Record, frozen=True, kw_only=True):
+class ReminderContext(Record, frozen=True, kw_only=True):
     """Where in a turn the reminder belongs."""
 
-    hold: LaneHold
+    lease: LaneLease
     turn: TurnRecord
     after_round: int
     position: int
 
 
 def reminder_commit(
-    place: ReminderPlace, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
+    place: ReminderContext, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
 ) -> Commit:
     """Make the reminder part of the turn, or record that it was left out."""
     word = "remind" if isinstance(decision, Remind) else "unreminded"
@@ -114,12 +114,12 @@ def reminder_commit(
         commit_id=f"{word}:{place.turn.turn_id}:{place.after_round}",
         at=now,
         changes=(_change(place, item, decision, now=now),),
-        expects=(place.hold.fence,),
+        expects=(place.lease.fence,),
     )
 
 
 def _change(
-    place: ReminderPlace, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
+    place: ReminderContext, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
 ) -> Change:
     match decision:
         case Remind(text=text):

@@ -20,7 +20,7 @@ from holon.decide.budgets.no_progress import count_anew
 from holon.decide.queue.idempotency import key_conflict
 from holon.decide.work import items
 from holon.decide.work.items import (
-    Edit,
+    WorkItemEdit,
     answer_questions,
     put_blocker,
     put_revision,
@@ -85,7 +85,7 @@ def focus_commit(
 
 def edited_item(
     item: WorkItemRecord,
-    changed: Edit,
+    changed: WorkItemEdit,
     *,
     blocked_by: str | UnsetType | None,
     recheck_after_ms: int | None,

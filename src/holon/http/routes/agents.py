@@ -23,7 +23,7 @@ from holon.model.values import parse_agent_id
 from holon.projections.agents.list import AgentListEntry, agent_list_entry, could_wait
 from holon.projections.agents.state import AgentStateSnapshot, agent_state_snapshot
 from holon.projections.agents.summary import AgentSummary, agent_summary
-from holon.runtime.agents.inspection import Inspected
+from holon.runtime.agents.inspection import InspectedAgent
 from holon.wire.responses import ModelListing
 
 
@@ -31,7 +31,7 @@ async def list_agents(context: HttpContext, call: Call) -> tuple[AgentListEntry,
     """List the public agents that are in use."""
     asked = call.asked(AfterQuery)
     after = None if asked.after is None else parse_agent_id(asked.after)
-    found = await context.host.reads.public_agents(after=after, limit=asked.limit)
+    found = await context.host.reads.agents.public_agents(after=after, limit=asked.limit)
     inspection = context.host.inspection
     entries: list[AgentListEntry] = []
     for each in found:
@@ -63,7 +63,7 @@ async def models(context: HttpContext, call: Call) -> ModelListing:
     return ModelListing(default_model=known.default, fallback_models=known.fallbacks)
 
 
-async def _looked_at(context: HttpContext, call: Call) -> Inspected:
+async def _looked_at(context: HttpContext, call: Call) -> InspectedAgent:
     agent_id = call.agent_id(context.facts.default_agent)
     found = await context.host.inspection.look(agent_id)
     if found is None or not is_shown(found.surface.listed.agent.identity):

@@ -32,9 +32,9 @@ async def page(context: HttpContext, call: Call) -> EventPage:
         limit=asked.limit,
     )
     reads = context.host.reads
-    epoch = await reads.log_epoch()
+    epoch = await reads.events.log_epoch()
     require_epoch(asked.event_log_epoch, epoch)
-    found = await reads.events_page(agent_id, query)
+    found = await reads.events.events_page(agent_id, query)
     if asked.after_seq is not None:
         require_kept(agent_id, asked.after_seq, floor=found.floor_seq, newest=found.last_seq)
     if asked.before_seq is not None:
@@ -52,7 +52,7 @@ async def page(context: HttpContext, call: Call) -> EventPage:
 async def stream(context: HttpContext, call: Call) -> StreamReply:
     """Follow one agent."""
     agent_id, asked = await shown_agent(context, call), call.asked(StreamQuery)
-    floor, newest = await context.host.reads.event_bounds(agent_id)
+    floor, newest = await context.host.reads.events.event_bounds(agent_id)
     after = await _resumed(context, call, asked)
     if after is not None:
         require_kept(agent_id, after, floor=floor, newest=newest)
@@ -71,7 +71,7 @@ async def stream(context: HttpContext, call: Call) -> StreamReply:
 async def stream_all(context: HttpContext, call: Call) -> StreamReply:
     """Follow every public agent."""
     asked = call.asked(StreamQuery)
-    newest = await context.host.reads.last_log_seq()
+    newest = await context.host.reads.events.last_log_seq()
     after = await _resumed(context, call, asked)
     if after is not None:
         await context.host.events.require_log_kept(after)
@@ -89,7 +89,7 @@ async def stream_all(context: HttpContext, call: Call) -> StreamReply:
 async def _resumed(context: HttpContext, call: Call, asked: StreamQuery) -> int | None:
     """Return where the reader goes on; raises when that is on another timeline."""
     cursor = resumed_after(call, asked)
-    require_epoch(cursor.epoch, await context.host.reads.log_epoch())
+    require_epoch(cursor.epoch, await context.host.reads.events.log_epoch())
     return cursor.after
 
 

@@ -47,7 +47,7 @@ def _of_process(context: HttpContext) -> dict[str, Samples]:
 
 async def _of_store(context: HttpContext) -> dict[str, Samples]:
     reads = context.host.reads
-    census, activity = await reads.census(), await reads.runtime_activity()
+    census, activity = await reads.agents.census(), await reads.agents.runtime_activity()
     return {
         "holon_agents": {
             "active": activity.active_agent_count,
@@ -57,9 +57,9 @@ async def _of_store(context: HttpContext) -> dict[str, Samples]:
         "holon_agents_by_status": _all_of("holon_agents_by_status", census.agents),
         "holon_tasks_active": {"": activity.active_task_count},
         "holon_messages_queued": {"": census.queued_message_count},
-        "holon_events_total": {"": await reads.last_log_seq()},
+        "holon_events_total": {"": await reads.events.last_log_seq()},
         "holon_events_kept": {"": census.kept_event_count},
-        "holon_store_used_bytes": {"": await reads.used_bytes()},
+        "holon_store_used_bytes": {"": await reads.events.used_bytes()},
         "holon_store_database_bytes": {"": census.database_bytes},
         "holon_store_wal_bytes": {"": census.wal_bytes},
     }

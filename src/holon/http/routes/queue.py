@@ -140,7 +140,7 @@ async def _admitted(context: HttpContext, request: IngressRequest) -> Enqueued:
 
 async def _require_public(context: HttpContext, agent_id: AgentId) -> None:
     """Keep outsiders away from agents that belong to others; an unknown one is the door's."""
-    found = await context.host.reads.agent(agent_id)
+    found = await context.host.reads.agents.agent(agent_id)
     if found is not None and found.identity.visibility is not Visibility.PUBLIC:
         raise RefusedError(
             Refusal(

@@ -137,7 +137,7 @@ async def status(context: HttpContext, call: Call) -> RuntimeStatus:
     """Say who runs here, with what, how busy, what was used, and what went wrong last."""
     del call
     facts, reads = context.facts, context.host.reads
-    failed = await reads.last_failure()
+    failed = await reads.events.last_failure()
     problems = context.host.problems
     return RuntimeStatus(
         ok=True,
@@ -149,10 +149,10 @@ async def status(context: HttpContext, call: Call) -> RuntimeStatus:
         started_at=facts.started_at,
         config_fingerprint=facts.config_fingerprint,
         version=facts.version,
-        activity=activity_summary(await reads.runtime_activity()),
+        activity=activity_summary(await reads.agents.runtime_activity()),
         startup_surface=_startup_surface(context),
         runtime_surface=_runtime_surface(),
-        budgets=await context.host.pace.look_at_all(),
+        budgets=await context.host.governor.runtime_usage(),
         last_failure=None if failed is None else turn_failure(failed),
         problems=tuple(
             RuntimeProblem(code=each.code, message=each.message, hint=each.hint)

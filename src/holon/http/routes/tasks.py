@@ -19,7 +19,7 @@ from holon.model.tasks import TaskRecord
 from holon.model.values import TaskId
 from holon.projections.agents.state import task_slim_view
 from holon.projections.tasks import input_target_of, output_view, status_view
-from holon.runtime.tasks.commands import CommandOrder
+from holon.runtime.tasks.commands import CommandRequest
 from holon.wire.requests import TaskInputRequest, TaskRequest
 from holon.wire.responses import (
     TaskAnswer,
@@ -35,7 +35,7 @@ async def list_tasks(context: HttpContext, call: Call) -> TaskPage:
     """Page through an agent's tasks."""
     agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
     after = after_id(asked, TaskId, what="task id")
-    found = await context.host.reads.tasks_page(agent_id, after=after, limit=asked.limit)
+    found = await context.host.reads.tasks.tasks_page(agent_id, after=after, limit=asked.limit)
     return TaskPage(
         tasks=tuple(task_slim_view(each) for each in found),
         limit=asked.limit,
@@ -65,7 +65,7 @@ async def output(context: HttpContext, call: Call) -> TaskOutputAnswer:
 async def create(context: HttpContext, call: Call) -> TaskAnswer:
     """Run a command in the background, for an agent."""
     asked = call.taken(TaskRequest)
-    order = CommandOrder(
+    order = CommandRequest(
         cmd=asked.cmd,
         summary=asked.summary,
         workdir=asked.workdir,

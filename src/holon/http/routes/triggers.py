@@ -64,27 +64,27 @@ async def _judge(context: HttpContext, call: Call, mode: TriggerDeliveryMode) ->
     """
     if not has_body(call.head):
         return None  # the delivery itself is as quickly judged
-    desk, token = context.host.triggers, call.params["token"]
+    service, token = context.host.triggers, call.params["token"]
     delivery = read_delivery(call, addressed_mode=mode)
-    target = await desk.open(token, delivery)
+    target = await service.open(token, delivery)
     if target is None:
         return nothing_here()
     if admits(target.agent_status) or target.earlier is not None:
         return None  # whether it repeats an earlier one, the body says
     if context.outside.delivery_wait_s(target.trigger.external_trigger_id) is None:
-        await desk.deliver(token, delivery, target)  # refuses it, and the agent's log says so
+        await service.deliver(token, delivery, target)  # refuses it, and the agent's log says so
     raise _stopped(target)
 
 
 async def _deliver(
     context: HttpContext, call: Call, mode: TriggerDeliveryMode
 ) -> CallbackAnswer | Reply:
-    desk, token = context.host.triggers, call.params["token"]
+    service, token = context.host.triggers, call.params["token"]
     delivery = read_delivery(call, addressed_mode=mode)
-    target = await desk.open(token, delivery)
+    target = await service.open(token, delivery)
     if target is None:
         return nothing_here()
-    earlier = await desk.earlier(token, delivery, target)
+    earlier = await service.earlier(token, delivery, target)
     if earlier is not None:
         return _answer(earlier)
     wait_s = context.outside.delivery_wait_s(target.trigger.external_trigger_id)
@@ -92,7 +92,7 @@ async def _deliver(
         if not admits(target.agent_status):
             raise _stopped(target)  # waiting would not help
         return too_many(wait_s)
-    receipt = await desk.deliver(token, delivery, target)
+    receipt = await service.deliver(token, delivery, target)
     return nothing_here() if receipt is None else _answer(receipt)
 
 

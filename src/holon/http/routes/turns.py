@@ -23,7 +23,7 @@ async def briefs(context: HttpContext, call: Call) -> BriefPage:
     """Page through an agent's briefs."""
     agent_id, asked = await shown_agent(context, call), call.asked(BeforeQuery)
     before = None if asked.before is None else parse_record_id(asked.before, what="brief id")
-    found = await context.host.reads.briefs_page(
+    found = await context.host.reads.events.briefs_page(
         agent_id, before=None if before is None else BriefId(before), limit=asked.limit
     )
     return BriefPage(
@@ -42,7 +42,7 @@ async def brief(context: HttpContext, call: Call) -> BriefRecord:
 async def transcript(context: HttpContext, call: Call) -> TranscriptPage:
     """Page through an agent's turns."""
     agent_id, asked = await shown_agent(context, call), call.asked(TurnsQuery)
-    logs = await context.host.reads.turns_page(
+    logs = await context.host.reads.turns.turns_page(
         agent_id, before_index=asked.before, limit=asked.limit
     )
     return transcript_page([context.host.shown(log) for log in logs], limit=asked.limit)

@@ -22,7 +22,7 @@ async def list_timers(context: HttpContext, call: Call) -> TimerPage:
     """Page through an agent's timers."""
     agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
     after = after_id(asked, TimerId, what="timer id")
-    found = await context.host.reads.timers_page(agent_id, after=after, limit=asked.limit)
+    found = await context.host.reads.wake.timers_page(agent_id, after=after, limit=asked.limit)
     return TimerPage(
         timers=tuple(timer_view(each) for each in found),
         limit=asked.limit,
@@ -40,9 +40,9 @@ async def create(context: HttpContext, call: Call) -> TimerAnswer:
     """Arm a timer."""
     asked, agent_id, key = call.taken(TimerRequest), named_agent(call), idempotency_key(call)
     asked.require_one_form()
-    desk = context.host.timers
+    service = context.host.timers
     if asked.expression is not None:
-        timer = await desk.create_cron(
+        timer = await service.create_cron(
             agent_id,
             expression=asked.expression,
             zone=asked.zone or "UTC",
@@ -50,7 +50,7 @@ async def create(context: HttpContext, call: Call) -> TimerAnswer:
             key=key,
         )
     else:
-        timer = await desk.create(
+        timer = await service.create(
             agent_id,
             after_ms=asked.duration_ms or 0,
             every_ms=asked.interval_ms,

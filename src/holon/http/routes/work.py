@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UnsetType
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.http.context import HttpContext, named_agent, own_work_item, shown_agent
 from holon.http.query import AfterQuery, after_id, next_after
 from holon.http.request_headers import REPEATABLE, idempotency_key
@@ -34,7 +34,7 @@ async def list_items(context: HttpContext, call: Call) -> WorkItemPage:
     """Page through an agent's work items."""
     agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
     after = after_id(asked, WorkItemId, what="work item id")
-    found = await context.host.reads.work_items_page(agent_id, after=after, limit=asked.limit)
+    found = await context.host.reads.work.work_items_page(agent_id, after=after, limit=asked.limit)
     focus = await _focus_of(context, agent_id)
     return WorkItemPage(
         work_items=tuple(work_item_view(each, focus=focus) for each in found),
@@ -63,7 +63,7 @@ async def change(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Say what has changed about an item."""
     asked = call.taken(WorkItemPatch)
     edit = _edit_of(asked)
-    is_silent = edit == Edit() and isinstance(asked.blocked_by, UnsetType)
+    is_silent = edit == WorkItemEdit() and isinstance(asked.blocked_by, UnsetType)
     if is_silent or (asked.recheck_after_ms is not None and not isinstance(asked.blocked_by, str)):
         raise BadPatchError("this changes nothing")
     item = await own_work_item(context, call)
@@ -87,9 +87,9 @@ async def complete(context: HttpContext, call: Call) -> WorkItemAnswer:
     return await _answer(context, call)
 
 
-def _edit_of(asked: WorkItemPatch) -> Edit:
+def _edit_of(asked: WorkItemPatch) -> WorkItemEdit:
     todos = asked.todo_list
-    return Edit(
+    return WorkItemEdit(
         objective=asked.objective,
         plan_status=asked.plan_status,
         todo_list=None
@@ -104,13 +104,13 @@ async def _answer(context: HttpContext, call: Call) -> WorkItemAnswer:
 
 
 async def _viewed(context: HttpContext, item: WorkItemRecord) -> WorkItemView:
-    waits = tuple(await context.host.reads.item_waits(item.id))
+    waits = tuple(await context.host.reads.wake.item_waits(item.id))
     focus = await _focus_of(context, item.agent_id)
     return work_item_view(WeighedItem(item=item, waits=waits), focus=focus)
 
 
 async def _focus_of(context: HttpContext, agent_id: AgentId) -> WorkItemId | None:
-    agent = await context.host.reads.agent(agent_id)
+    agent = await context.host.reads.agents.agent(agent_id)
     return None if agent is None else agent.focus.current_work_item_id
 
 

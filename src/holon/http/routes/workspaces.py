@@ -36,9 +36,9 @@ async def detach(context: HttpContext, call: Call) -> WorkspaceAnswer:
 
 
 async def _answer(context: HttpContext, agent_id: AgentId) -> WorkspaceAnswer:
-    desk = context.host.workspaces
-    bindings = await desk.bindings(agent_id)
-    place = desk.place_of(agent_id, bindings.active)
+    service = context.host.workspaces
+    bindings = await service.bindings(agent_id)
+    place = service.place_of(agent_id, bindings.active)
     return WorkspaceAnswer(
         ok=True, agent_id=agent_id, workspace=workspace_state_view(bindings, place)
     )

@@ -284,7 +284,7 @@ class ModelUnavailableError(ProviderError):
     hint = "run `holon config doctor` to see what is missing"
 
 
-class RouteRestingError(ProviderError):
+class CircuitOpenError(ProviderError):
     """The model failed so often in a row that it is passed over for a while."""
 
     code = "circuit_open"

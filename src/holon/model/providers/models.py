@@ -135,7 +135,7 @@ class AnthropicSetting(Record, frozen=True, kw_only=True):
     betas: tuple[str, ...] = ()
 
 
-class PlaneSettings(Record, frozen=True, kw_only=True):
+class ProviderResolverSettings(Record, frozen=True, kw_only=True):
     """Everything the provider plane is built from."""
 
     model_default: ModelRef | None = None

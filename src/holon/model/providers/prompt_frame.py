@@ -50,7 +50,7 @@ class PromptFrame(Record, frozen=True, kw_only=True):
     cache: PromptCache | None = None
 
 
-class ConversationPlace(Record, frozen=True, kw_only=True):
+class ConversationPosition(Record, frozen=True, kw_only=True):
     """A place in a conversation: before this block of this message."""
 
     message_index: int
@@ -69,4 +69,4 @@ class ProviderRequest(Record, frozen=True, kw_only=True):
     frame: PromptFrame
     conversation: tuple[ConversationMessage, ...]
     tools: tuple[ToolSpec, ...]
-    turn_start: ConversationPlace | None = None
+    turn_start: ConversationPosition | None = None

@@ -13,7 +13,7 @@ from holon.model.queue import MessageEnvelope
 from holon.model.record import Record
 from holon.model.turns.tools import ToolCallRecord
 from holon.model.turns.turn import (
-    ModelSpoke,
+    ModelAnswered,
     OperatorInterjected,
     RoundTiming,
     ToolReceipt,
@@ -33,7 +33,7 @@ class AssistantRound(Record, tag_field="kind", tag="assistant_round", frozen=Tru
     """One model round."""
 
     round: int
-    spoke: ModelSpoke
+    spoke: ModelAnswered
     timing: RoundTiming | None = None
 
 

@@ -68,7 +68,7 @@ class ToolReceipt(Record, frozen=True, kw_only=True):
     completes_work_item_id: WorkItemId | None = None
 
 
-class ModelSpoke(Record, tag_field="kind", tag="model_spoke", frozen=True, kw_only=True):
+class ModelAnswered(Record, tag_field="kind", tag="model_spoke", frozen=True, kw_only=True):
     """The provider answered one round. The model was not offered what was `withheld` from it."""
 
     blocks: tuple[AssistantBlock, ...]
@@ -102,7 +102,7 @@ class OperatorInterjected(
     point: SafePoint
 
 
-TurnInput: TypeAlias = ModelSpoke | ModelFailed | ToolsReturned | OperatorInterjected
+TurnInput: TypeAlias = ModelAnswered | ModelFailed | ToolsReturned | OperatorInterjected
 
 
 class CallModel(Record, tag_field="kind", tag="call_model", frozen=True, kw_only=True):

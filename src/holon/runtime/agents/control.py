@@ -1,13 +1,14 @@
-"""Mutations that are not messages: creating, stopping, resuming, pausing, aborting, archiving.
+"""Agent lifecycle control: create, stop, resume, pause, abort and archive agents.
 
-Owns:  agent lifecycle as the operator drives it: commits plus events, never queued messages.
-Rule 1: a control commit takes a new generation, so the lane it overtakes can write nothing more.
+Owns:  the operator's lifecycle mutations: commits plus events, never queued messages.
+Rule 1: a control commit takes a new generation, which fences the lane it overtakes.
 Rule 2: stop and abort settle the running turn in the same commit; nothing is left half done.
-Rule 3: an agent is archived for good, and only when none of its rows is unfinished. The schema
-        looks, in the transaction that archives it.
-Rule 4: whoever asks for what is so already is content: nothing changes, and no lane is cut off.
-Rule 5: a model that cannot be used as things are configured is refused here; else the default one
-        would answer in its place, and nobody would know.
+Rule 3: archiving is final, and requires that every row of the agent is finished. The schema checks
+        that in the archiving transaction.
+Rule 4: a request for the state the agent is already in succeeds without a change, and interrupts no
+        lane.
+Rule 5: a model that cannot be used as configured is refused here; otherwise the default model would
+        silently answer in its place.
 """
 
 from collections.abc import Callable
@@ -34,19 +35,19 @@ from holon.model.providers.models import BadModelRefError, parse_model_ref
 from holon.model.values import AgentId, IdPrefix, parse_agent_id
 from holon.ports.clock import Clock, IdSource
 from holon.ports.store import Store
-from holon.runtime.agents.provisioning import AgentBirth
+from holon.runtime.agents.provisioning import AgentProvisioner
 from holon.runtime.commits import commit_decided
 from holon.runtime.providers.routing import ModelRouting
 from holon.runtime.turns.driver import TurnEnd
 from holon.runtime.turns.settler import Settler
 
 
-class ControlDesk:
+class ControlService:
     """Agent lifecycle for one host."""
 
     def __init__(
         self,
-        births: AgentBirth,
+        provisioner: AgentProvisioner,
         interrupt: Callable[[AgentId], None],
         *,
         settler: Settler,
@@ -60,14 +61,14 @@ class ControlDesk:
         self._ids = ids
         self._settler = settler
         self._routing = routing
-        self._births = births
+        self._provisioner = provisioner
         self._interrupt = interrupt
 
     async def create_agent(
         self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
     ) -> None:
         """Bring an agent into being, asleep and ready, with a home made from the template."""
-        await self._births.create(identity, template=template, key=key)
+        await self._provisioner.create(identity, template=template, key=key)
 
     async def stop(self, agent_id: AgentId) -> None:
         """Stop an agent; its running turn is aborted, its queue is kept. A stopped one stays so."""
@@ -104,7 +105,7 @@ class ControlDesk:
 
         async def decide() -> Commit | Refusal:
             now = self._clock.now()
-            snapshot = await self._store.reads.snapshot(parse_agent_id(agent_id), now=now)
+            snapshot = await self._store.reads.agents.snapshot(parse_agent_id(agent_id), now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if (refusal := refuse_target(snapshot)) is not None:
@@ -140,7 +141,7 @@ class ControlDesk:
 
         async def decide() -> Commit | Refusal | None:
             now = self._clock.now()
-            snapshot = await self._store.reads.snapshot(agent_id, now=now)
+            snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if (refusal := refuse_target(snapshot)) is not None:
@@ -157,8 +158,8 @@ class ControlDesk:
     async def _cut_turn(self, snapshot: AgentSnapshot, request: ControlRequest) -> Commit | None:
         """What settles the open turn, if there is one, as aborted by the operator."""
         turn_id = snapshot.agent.focus.open_turn_id
-        log = await self._store.reads.turn_log(turn_id) if turn_id else None
-        entry = await self._store.reads.message(log.turn.message_id) if log else None
+        log = await self._store.reads.turns.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.queue.message(log.turn.message_id) if log else None
         if log is None or entry is None:
             return None
         spent = spent_in(log)
@@ -169,4 +170,4 @@ class ControlDesk:
             round_count=spent.round_count,
             final_round=abort_calls(log),
         )
-        return await self._settler.cutting(end, entry.message, snapshot)
+        return await self._settler.abort_settlement(end, entry.message, snapshot)

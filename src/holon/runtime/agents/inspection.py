@@ -1,12 +1,11 @@
-"""A look at the prompt an agent would be given now.
+"""Agent inspection: summaries of agents, and previews of their prompts.
 
-Owns:  which message the look is for, and the look itself. Nothing is sent and nothing is changed;
-       what is read for a summary, and where it is put together.
-Rule 1: it is for the words it was given; else for the message of the running turn; else for the
-        next one in the queue; else for none.
-Rule 2: the address of the agent's trigger is shown to its model alone; here it is masked.
-Rule 3: `/status`, `/state` and AgentGet show the same summary; there is no second one.
-Rule 4: nothing is changed by a look.
+Owns:  the reads behind an agent's summary, and the choice of the message a prompt preview is for.
+Rule 1: inspection is read-only: nothing is sent and nothing is changed.
+Rule 2: a preview is for the given text, else for the message of the running turn, else for the next
+        queued message, else for none.
+Rule 3: only the agent's own model sees the address of its trigger; a preview masks it.
+Rule 4: `/status`, `/state` and AgentGet show the same summary; there is no second one.
 """
 
 from typing import NamedTuple
@@ -46,16 +45,16 @@ from holon.projections.agents.list import RuntimeModels
 from holon.projections.agents.summary import AgentSummary, Surroundings, agent_summary
 from holon.prompt.frame import assemble
 from holon.prompt.prompt_view import PromptView, SectionView, prompt_view
-from holon.runtime.budgets import PaceDesk
-from holon.runtime.guidance.skills import SkillDesk
+from holon.runtime.budgets import TurnGovernor
+from holon.runtime.guidance.skills import SkillService
 from holon.runtime.providers.routing import ModelRouting
-from holon.runtime.turns.context import ContextBuilder, Moment, moment_of
+from holon.runtime.turns.context import ContextBuilder, PromptInput, prompt_input_of
 from holon.runtime.turns.conversation import TurnRenderings, read_past
 from holon.runtime.workspaces.place import AgentPlaces
-from holon.runtime.workspaces.service import WorkspaceDesk
+from holon.runtime.workspaces.service import WorkspaceService
 
 
-class PromptDesk:
+class PromptService:
     """Looks at prompts of one host."""
 
     def __init__(
@@ -81,7 +80,7 @@ class PromptDesk:
 
     async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
         """Return the prompt as it would be now."""
-        agent = await self._reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         moment = await self._moment(agent, text)
@@ -103,11 +102,11 @@ class PromptDesk:
             workspace_anchor=None if place.workspace_id == AGENT_HOME else place.workspace_anchor,
         )
 
-    async def _moment(self, agent: AgentState, text: str | None) -> Moment:
+    async def _moment(self, agent: AgentState, text: str | None) -> PromptInput:
         reads, turn_id = self._reads, agent.focus.open_turn_id
         chosen = agent.model.override_model
         override = parse_model_ref(chosen) if chosen is not None else None
-        log = await reads.turn_log(turn_id) if turn_id is not None else None
+        log = await reads.turns.turn_log(turn_id) if turn_id is not None else None
         past = await read_past(
             reads,
             agent.identity.agent_id,
@@ -115,8 +114,8 @@ class PromptDesk:
             redact=self._redactor.redact,
         )
         if log is not None and text is None:
-            return moment_of(agent, log, past.turns, override=override)
-        return Moment(
+            return prompt_input_of(agent, log, past.turns, override=override)
+        return PromptInput(
             agent=agent,
             history=past.turns,
             incoming=await self._next(agent, text),
@@ -127,13 +126,13 @@ class PromptDesk:
         agent_id, reads = agent.identity.agent_id, self._reads
         if text is not None:
             return IncomingMessage(message=self._said(agent_id, text))
-        snapshot = await reads.snapshot(agent_id, now=self._clock.now())
+        snapshot = await reads.agents.snapshot(agent_id, now=self._clock.now())
         pick = (
             None
             if snapshot is None
             else pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         )
-        entry = await reads.message(pick.message_id) if pick is not None else None
+        entry = await reads.queue.message(pick.message_id) if pick is not None else None
         return None if entry is None else IncomingMessage(message=entry.message)
 
     def _said(self, agent_id: AgentId, text: str) -> MessageEnvelope:
@@ -158,7 +157,7 @@ def _masked(section: SectionView) -> SectionView:
     return msgspec.structs.replace(section, text=text)
 
 
-class Inspected(NamedTuple):
+class InspectedAgent(NamedTuple):
     """An agent's rows, and what is shown beside them."""
 
     surface: AgentSurface
@@ -174,17 +173,17 @@ class AgentInspection:
         reads: StoreReads,
         clock: Clock,
         routing: ModelRouting,
-        pace: PaceDesk,
-        prompts: PromptDesk,
-        skills: SkillDesk,
-        workspaces: WorkspaceDesk,
+        governor: TurnGovernor,
+        prompts: PromptService,
+        skills: SkillService,
+        workspaces: WorkspaceService,
         trigger_base_url: str | None,
     ) -> None:
         self._reads = reads
         self._clock = clock
         self._routing = routing
         self._trigger_base_url = trigger_base_url
-        self._pace = pace
+        self._governor = governor
         self._prompts = prompts
         self._skills = skills
         self._workspaces = workspaces
@@ -194,15 +193,15 @@ class AgentInspection:
         found = await self.look(agent_id)
         return None if found is None else agent_summary(found.surface, found.around)
 
-    async def look(self, agent_id: AgentId) -> Inspected | None:
+    async def look(self, agent_id: AgentId) -> InspectedAgent | None:
         """Read everything a summary is made of."""
         reads = self._reads
-        surface = await reads.agent_surface(agent_id)
+        surface = await reads.agents.agent_surface(agent_id)
         if surface is None:
             return None
         agent, place = surface.listed.agent, self.place_of(surface.listed)
-        trigger = await reads.trigger_of(agent_id)
-        latencies = await reads.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
+        trigger = await reads.wake.trigger_of(agent_id)
+        latencies = await reads.turns.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
         around = Surroundings(
             closure=await self.closure_of(surface.listed),
             models=self.models,
@@ -212,16 +211,16 @@ class AgentInspection:
             trigger_base_url=self._trigger_base_url,
             withheld_tools=self._withheld(agent),
             latencies=tuple(latencies),
-            pace=await self._pace.pace_of(agent),
+            pace=await self._governor.rate_limits_of(agent),
             guidance=await self._prompts.guidance(agent_id, place),
             skills=await self._skills.summed(agent, place),
         )
-        return Inspected(surface, around)
+        return InspectedAgent(surface, around)
 
     async def closure_of(self, listed: ListedAgent) -> Closure | None:
         """What has come of an agent's work, as its rows stand."""
         agent_id, now = listed.agent.identity.agent_id, self._clock.now()
-        snapshot = await self._reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return None if snapshot is None else current_closure(snapshot)
 
     def place_of(self, listed: ListedAgent) -> ActiveWorkspace:

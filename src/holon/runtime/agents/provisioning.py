@@ -1,18 +1,19 @@
-"""Brings agents into being, with a home to live in.
+"""Agent provisioning: create an agent together with its home.
 
-Owns:  the order of a birth: what can be refused is refused first, then the home is made whole, then
-       the identity is committed. It also owns the birth of the agent nobody has to name.
-Rule 1: a failure anywhere leaves neither a home nor an agent. A process that dies in between leaves
-        a provisional home, and the next start settles it by whether the agent is durable.
-Rule 2: one birth of a name at a time. Asked for again under the key of the birth and with the same
-        template, it is the birth there was: the key is part of the commit's name.
-Rule 3: where nobody knows whether the commit is durable, the home stays provisional.
-Rule 4: the default agent gets a missing AGENTS.md from the default template. What it has is kept,
-        and a template that cannot be used does not keep a service from starting.
-Rule 5: a service's agent has its external trigger from its birth; one that was born without gets
+Owns:  the order of creation: checks that may refuse, then the complete home, then the identity
+       commit; the same for the default agent.
+Rule 1: a failure at any step leaves neither a home nor an agent. A process that dies in between
+        leaves a provisional home; the next start keeps or removes it by whether the agent is
+        durable.
+Rule 2: one creation per agent id at a time. A repeat under the same key with the same template
+        returns the earlier creation: the key is part of the commit id.
+Rule 3: while it is unknown whether the commit is durable, the home stays provisional.
+Rule 4: the default agent gets a missing AGENTS.md from the default template. Existing files are
+        kept, and an unusable template does not keep a service from starting.
+Rule 5: under a service, an agent is created with its external trigger; one created without it gets
         it with its next turn (runtime/turns/context).
-Rule 6: a home that cannot be settled is told of and stays provisional until the next start. It
-        neither ends a start nor makes a birth fail whose agent is durable.
+Rule 6: a home that cannot be settled is logged and stays provisional until the next start. It
+        neither ends a start nor fails the creation of an agent that is durable.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +46,7 @@ from holon.ports.store import Store
 from holon.runtime.commits import commit_decided
 
 
-class AgentBirth:
+class AgentProvisioner:
     """Births of one host."""
 
     def __init__(
@@ -64,32 +65,32 @@ class AgentBirth:
         self._homes = homes
         self._journal = journal
         self._trigger_base_url = trigger_base_url
-        self._under_way: dict[AgentId, anyio.Event] = {}
+        self._in_progress: dict[AgentId, anyio.Event] = {}
 
     async def create(
         self, identity: AgentIdentity, *, template: str | None = None, key: str | None = None
     ) -> None:
         """Bring an agent into being, asleep and ready; raises and leaves nothing if it cannot."""
         agent_id = parse_agent_id(identity.agent_id)
-        birth = self._birth(identity, template=template, key=key)
-        while key is not None and agent_id in self._under_way:
-            await self._under_way[agent_id].wait()  # it may be the birth this one repeats
-        if agent_id in self._under_way:
+        creation = self._creation(identity, template=template, key=key)
+        while key is not None and agent_id in self._in_progress:
+            await self._in_progress[agent_id].wait()  # it may be the creation this one repeats
+        if agent_id in self._in_progress:
             raise RefusedError(_exists(agent_id))
-        done = self._under_way[agent_id] = anyio.Event()
+        done = self._in_progress[agent_id] = anyio.Event()
         try:
             refusal = await self._refusal(agent_id)
             if refusal is None:
-                await self._carry_out(birth, identity, template=template)
-            elif key is None or not await self._was_carried_out(birth, refusal):
+                await self._provision(creation, identity, template=template)
+            elif key is None or not await self._was_provisioned(creation, refusal):
                 raise RefusedError(refusal)
         finally:
-            del self._under_way[agent_id]
+            del self._in_progress[agent_id]
             done.set()
 
     async def ensure(self, agent_id: AgentId) -> None:
         """See to it that the default agent is there, and has a home."""
-        if await self._store.reads.agent(agent_id) is not None:
+        if await self._store.reads.agents.agent(agent_id) is not None:
             await self._complete(agent_id)
             return
         identity = public_identity(agent_id, now=self._clock.now(), is_default=True)
@@ -103,12 +104,12 @@ class AgentBirth:
             await self.create(identity)
 
     async def settle(self) -> None:
-        """Settle the births an earlier process left: keep the homes of agents, and no others."""
+        """Keep provisional homes of durable agents; discard those of no agent."""
         provisional: Sequence[AgentId] = ()
         with self._noted():
             provisional = await self._homes.provisional()
         for agent_id in provisional:
-            if await self._store.reads.agent(agent_id) is None:
+            if await self._store.reads.agents.agent(agent_id) is None:
                 await self._discard(agent_id)
             else:
                 await self._keep(agent_id)
@@ -121,7 +122,9 @@ class AgentBirth:
         with self._noted():
             await self._homes.discard(agent_id)
 
-    def _birth(self, identity: AgentIdentity, *, template: str | None, key: str | None) -> Commit:
+    def _creation(
+        self, identity: AgentIdentity, *, template: str | None, key: str | None
+    ) -> Commit:
         agent_id = identity.agent_id
         if key is None:
             name = self._ids.fresh(IdPrefix.REQUEST)
@@ -145,22 +148,22 @@ class AgentBirth:
         trigger = default_trigger(fresh, identity.agent_id, now=identity.created_at)
         return (CreateTrigger(trigger=trigger),)
 
-    async def _was_carried_out(self, birth: Commit, refusal: Refusal) -> bool:
-        """Whether what is refused is this very birth: a commit of its name is known then."""
+    async def _was_provisioned(self, creation: Commit, refusal: Refusal) -> bool:
+        """Whether what is refused is this very creation: a commit of its name is known then."""
         if refusal.code is not RefusalCode.AGENT_EXISTS:
             return False
-        return isinstance(await self._store.apply(audited(birth)), Applied)
+        return isinstance(await self._store.apply(audited(creation)), Applied)
 
-    async def _carry_out(
-        self, birth: Commit, identity: AgentIdentity, *, template: str | None
+    async def _provision(
+        self, creation: Commit, identity: AgentIdentity, *, template: str | None
     ) -> None:
         await self._homes.make(identity.agent_id, template=template, at=identity.created_at)
         with anyio.CancelScope(shield=True):  # from here on it is one step
-            await self._commit(identity.agent_id, birth)
+            await self._commit(identity.agent_id, creation)
 
-    async def _commit(self, agent_id: AgentId, birth: Commit) -> None:
+    async def _commit(self, agent_id: AgentId, creation: Commit) -> None:
         async def decide() -> Commit | Refusal:
-            return await self._refusal(agent_id) or birth
+            return await self._refusal(agent_id) or creation
 
         try:
             await commit_decided(self._store, decide)
@@ -173,9 +176,9 @@ class AgentBirth:
 
     async def _refusal(self, agent_id: AgentId) -> Refusal | None:
         reads = self._store.reads
-        if await reads.agent(agent_id) is not None:
+        if await reads.agents.agent(agent_id) is not None:
             return _exists(agent_id)
-        return agent_quota(await reads.agent_count(limit=AGENTS_COUNT_MAX))
+        return agent_quota(await reads.agents.agent_count(limit=AGENTS_COUNT_MAX))
 
     async def _complete(self, agent_id: AgentId) -> None:
         with self._noted():

@@ -1,15 +1,15 @@
-"""After the commit: events to whoever follows an agent, or all of them.
+"""Event feed: live and durable events of one agent, or of all.
 
-Owns:  subscriptions. The durable log is the source; commits only nudge readers to look again.
-Rule 1: a reader sees what follows its cursor with no gap and no repeat.
-Rule 2: a reader that falls too far behind, or whose cursor was pruned, is told so and ends; it is
+Owns:  subscriptions. The durable log is the source; commits only nudge readers to read again.
+Rule 1: a reader gets what follows its cursor with no gap and no repeat.
+Rule 2: a reader that is too far behind, or whose cursor was pruned, gets an error and ends; it is
         never skipped ahead. Nothing is buffered for a reader that does not read.
-Rule 3: numbers of the whole log are given out one after the other, so a number that is missing was
-        pruned. Each agent's log is cut at its own place, which leaves holes anywhere: a page of all
-        agents begins right after its cursor and leaves out no number, or the cursor is lost. Who
-        has read on past a hole never hears of it.
-Rule 4: a commit costs one nudge per reader. Readers that stand at the same place share one look,
-        and a look that began before a commit is never shown to those who were nudged by it.
+Rule 3: log numbers are consecutive, so a missing number was pruned. Each agent's log is pruned at
+        its own position, which leaves holes anywhere: a page of all agents starts right after its
+        cursor and skips no number, or the cursor is lost. A reader past a hole is not affected by
+        it.
+Rule 4: a commit costs one nudge per reader. Readers at the same position share one read, and a read
+        that began before a commit is never served to readers nudged by that commit.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Sequence
@@ -194,17 +194,17 @@ class EventFeed:
         agent_id, cursor = place
         assert agent_id is not None
         query = EventQuery(after_seq=cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
-        found = await self._store.reads.events_page(agent_id, query)
+        found = await self._store.reads.events.events_page(agent_id, query)
         require_kept(agent_id, cursor, floor=found.floor_seq, newest=found.last_seq)
         require_near(cursor, found.last_seq)
         return found.events
 
     async def _log_page(self, place: _Place) -> Page:
         _, cursor = place
-        newest = await self._store.reads.last_log_seq()
+        newest = await self._store.reads.events.last_log_seq()
         require_kept(None, cursor, floor=0, newest=newest)
         require_near(cursor, newest)
-        page = await self._store.reads.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
+        page = await self._store.reads.events.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
         if page and page[-1].log_seq - cursor != len(page):
             raise CursorLostError(f"some of what follows event {cursor} of all agents was pruned")
         return page

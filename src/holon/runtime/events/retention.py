@@ -1,27 +1,25 @@
-"""Keeps the database and the files that go with its rows within bounds, a small step at a time.
+"""Retention: keep the database and the files that belong to its rows within bounds.
 
-Owns:  when it is looked at, and the journal's lines about what is found; when retention runs: at
-       intervals, early when many commits have come in, and at once when the database has nearly
-       reached its cap.
-Rule 1: a database that was exchanged or removed ends the host at once, also when nothing is
-        committed meanwhile.
-Rule 2: what the store gets over by itself is told once when it begins, and once when it is over.
-Rule 3: a step is bounded, so that commits of agents never wait long behind it.
-Rule 4: the size is looked at every few commits. When pruning cannot bring it down, because all that
-        is left must be kept, the next look comes as late as if there were room.
-Rule 5: above the cap, less is kept of each agent, step by step (decide/events/retention), and that
-        much until there is room again: else many agents exceed the cap by what is kept of each.
-Rule 6: the files of a command stay while its task runs, and until its result was read. What keeps
-        them from being looked at ends nothing: the next pass looks again.
-Rule 7: what waits to be shown to an agent is bounded as well, and more tightly while the database
-        is nearly full: else whoever may write to an agent that is not listening fills the disk.
-        What is let go is finished history from then on.
-Rule 8: the home of an agent that was made for one run goes when the agent is archived and the last
-        row of its doings has gone. Homes of all other agents stay.
-Rule 9: who counts from the log what has happened is asked to count before anything of it goes.
-Rule 10: ages go by what is believed of the wall clock (decide/events/retention), intervals by the
-         monotonic reading: a clock that was set ahead removes nothing, one that was set back stops
-         nothing.
+Owns:  when retention runs (at intervals, early after many commits, and at once when the database
+       has nearly reached its cap), and the log lines about the store's problems.
+Rule 1: a database file that was replaced or removed ends the host at once, also without a commit.
+Rule 2: a problem the store recovers from by itself is logged once when it begins and once when it
+        ends.
+Rule 3: each pruning step is bounded, so that commits of agents never wait long behind it.
+Rule 4: the size is checked every few commits. When pruning cannot reduce it, because all that is
+        left must be kept, the next check waits as long as if there were room.
+Rule 5: above the cap, less is kept of each agent, step by step (decide/events/retention), until
+        there is room again: otherwise many agents exceed the cap by what is kept of each.
+Rule 6: the files of a command stay while its task runs, and until its result was read. An error
+        while examining them is logged; the next pass tries again.
+Rule 7: messages waiting to be shown to an agent are bounded as well, and more tightly while the
+        database is nearly full: otherwise any sender could fill the disk through an agent that does
+        not read. Discarded messages are finished history from then on.
+Rule 8: the home of an agent created for one run is removed once the agent is archived and its last
+        row is pruned. Homes of all other agents stay.
+Rule 9: consumers that count from the log run before any of it is removed.
+Rule 10: ages use the trusted wall clock (decide/events/retention), intervals the monotonic clock: a
+         clock that was set ahead removes nothing, one that was set back stops nothing.
 """
 
 from collections.abc import Awaitable, Callable
@@ -65,7 +63,7 @@ from holon.ports.journal import Journal, LogLevel
 from holon.ports.store import Store
 from holon.ports.tasks import Shell
 from holon.runtime.background import Alarm
-from holon.runtime.tasks.supervisor import spared
+from holon.runtime.tasks.supervisor import os_errors_noted
 
 
 async def watch_store(store: Store, clock: Clock, journal: Journal) -> NoReturn:
@@ -126,16 +124,16 @@ class RetentionKeeper:
     async def run(self) -> None:
         """Prune for ever."""
         async with anyio.create_task_group() as beside:
-            beside.start_soon(self._be_due)
-            await self._prune_when_due()
+            beside.start_soon(self._run_interval)
+            await self._run_pruning()
 
-    async def _be_due(self) -> None:
+    async def _run_interval(self) -> None:
         while True:
             await self._clock.sleep_for(RETENTION_INTERVAL_MS)
             self._is_due = True
             self._alarm.nudge()
 
-    async def _prune_when_due(self) -> None:
+    async def _run_pruning(self) -> None:
         await self._trusted_now()  # from here on the clock is watched
         while True:
             await self._alarm.wait(until=None)
@@ -150,11 +148,11 @@ class RetentionKeeper:
         return not self._is_stuck and await self._is_full()
 
     async def _is_full(self) -> bool:
-        return await self._store.reads.used_bytes() > self._full_bytes
+        return await self._store.reads.events.used_bytes() > self._full_bytes
 
     async def prune_all(self) -> None:
         """Prune until the policy is met."""
-        with spared(self._journal, "the files of ended commands are left for later"):
+        with os_errors_noted(self._journal, "the files of ended commands are left for later"):
             await self._forget_runs()
         try:
             await self._let_go_unseen(kept=UNSEEN_PER_AGENT_COUNT_MAX)
@@ -179,8 +177,8 @@ class RetentionKeeper:
         clock, reads = self._clock, self._store.reads
         now, monotonic_ns = clock.now(), clock.monotonic_ns()
         if self._trust is None:
-            newest = [await reads.settled_by(moment) for moment in asked_moments(now)]
-            believed = borne_out(newest, oldest=await reads.logged_since(), now=now)
+            newest = [await reads.events.settled_by(moment) for moment in asked_moments(now)]
+            believed = borne_out(newest, oldest=await reads.events.logged_since(), now=now)
             self._trust = first_trust(believed, now=now, monotonic_ns=monotonic_ns)
         self._trust = looked(self._trust, now=now, monotonic_ns=monotonic_ns)
         return trusted_now(self._trust, monotonic_ns=monotonic_ns)
@@ -196,15 +194,15 @@ class RetentionKeeper:
 
     async def _let_go_unseen(self, *, kept: int) -> bool:
         """Bound what waits to be shown to each agent; returns whether something was let go."""
-        crowded = await self._store.reads.crowded(kept=kept)
+        crowded = await self._store.reads.queue.crowded(kept=kept)
         return any([await self._let_go_oldest(agent_id, kept=kept) for agent_id in crowded])
 
     async def _let_go_oldest(self, agent_id: AgentId, *, kept: int) -> bool:
         """Let go a batch at a time, as long as the agent begins no turn meanwhile."""
         has_let_go = False
         reads, batch_count = self._store.reads, self._retention.batch_count
-        while agent := await reads.agent(agent_id):
-            oldest = await reads.oldest_unseen(agent_id, kept=kept, limit=batch_count)
+        while agent := await reads.agents.agent(agent_id):
+            oldest = await reads.queue.oldest_unseen(agent_id, kept=kept, limit=batch_count)
             if not oldest:
                 break
             commit = let_go_commit(agent, oldest, now=self._clock.now())
@@ -217,7 +215,7 @@ class RetentionKeeper:
         """Take away the homes of past runs of which nothing is left in the database."""
         try:
             there = await self._homes.temporary()
-            past = await self._store.reads.archived_without_history(there) if there else ()
+            past = await self._store.reads.agents.archived_without_history(there) if there else ()
             for identity in past:
                 if is_temporary(identity):
                     await self._homes.remove(identity.agent_id)
@@ -236,7 +234,7 @@ class RetentionKeeper:
             return
         reads = self._store.reads
         # Those that run come first: a task that ends in between is in the second list.
-        tasks = [*await reads.open_tasks(), *await reads.unread_tasks()]
+        tasks = [*await reads.tasks.open_tasks(), *await reads.tasks.unread_tasks()]
         in_use = [run_id for task in tasks if (run_id := run_id_of(task)) is not None]
         leaving = runs_to_forget(
             runs,

@@ -1,23 +1,22 @@
-"""Notices when the files change that an agent lives by.
+"""Instruction watch: detect changes to an agent's instruction files.
 
-Owns:  the looks at an agent's instruction sources around calls and at the end of turns, and the
-       events about what they saw.
-Rule 1: what changed is told by the commit that records the call's result, or the turn's end. Where
-        that call was cut off before, the next one tells it.
-Rule 2: only calls with an effect outside the database are looked at. What is different before such
-        a call was changed while nobody looked, by the operator or a command that went on: it is
-        told without a call.
-Rule 3: the first look of a process is what later ones are compared with. A call that a crash cut
-        off stays on record as cut off; what it wrote is part of that first look.
-Rule 4: of the agents that acted last it is known what was seen; for one that has not acted for long
-        the next look is a first one again.
+Owns:  comparing an agent's instruction sources around tool calls and at the end of turns, and the
+       events about what changed.
+Rule 1: a change is recorded by the commit of the call's result, or of the turn's end. When that
+        call was interrupted, the next one records it.
+Rule 2: only calls with an effect outside the database are checked. A difference found before such a
+        call was made by the operator or by a background command; it is recorded without a call.
+Rule 3: the first check of a process is the baseline. A call interrupted by a crash is on record as
+        interrupted; what it wrote is part of that baseline.
+Rule 4: baselines are kept for the most recently active agents; an agent inactive for long starts
+        with a new baseline.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
-from holon.decide.guidance.instructions import Noticed, changes_between
+from holon.decide.guidance.instructions import InstructionCheck, changes_between
 from holon.decide.queue.message_view import is_tainted
 from holon.model.commits import Change
 from holon.model.guidance import NoteInstructionChange
@@ -91,7 +90,7 @@ class InstructionWatch:
         if before is None or before == now:
             return ()
         worth = await turn_worth(self._reads, agent_id, turn_id)
-        noticed = Noticed(
+        noticed = InstructionCheck(
             turn_id=turn_id,
             effect_id=effect_id,
             authority_class=worth,

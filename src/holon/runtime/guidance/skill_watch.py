@@ -1,8 +1,9 @@
-"""Notices when a tool call uses a skill.
+"""Skill watch: detect which skills a tool call used.
 
-Owns:  looking at what a call did, and adding the activations to what it changed.
+Owns:  matching a call's commands against the skill catalog, and adding the activations to its
+       changes.
 Rule 1: an activation is made durable by the commit that records the call's result.
-Rule 2: a call that names nothing like a part of a skill costs a look at its text, and no read.
+Rule 2: a call whose text names no part of a skill costs one scan of that text, and no read.
 """
 
 import msgspec
@@ -53,7 +54,7 @@ class SkillWatch:
     async def _activations(
         self, commands: tuple[RanCommand, ...], scene: ToolScene
     ) -> tuple[ActivateSkill, ...]:
-        agent = await self._reads.agent(scene.agent_id)
+        agent = await self._reads.agents.agent(scene.agent_id)
         if agent is None:
             return ()
         uses = await self._uses(commands, scene, agent)
@@ -64,7 +65,7 @@ class SkillWatch:
         )
         made = []
         for use in uses:
-            known = await self._reads.activations_of(scene.agent_id, use.entry.path)
+            known = await self._reads.guidance.activations_of(scene.agent_id, use.entry.path)
             made.append(activation_of(use, known, turn, now=scene.now))
         return tuple(each for each in made if each is not None)
 

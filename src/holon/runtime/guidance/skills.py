@@ -1,8 +1,9 @@
-"""Skills as an operator handles them: listed, installed, uninstalled.
+"""Skill control: an operator lists, installs and uninstalls an agent's skills.
 
-Owns:  which skills are in an agent's home, as control-plane mutations: files plus an event.
-Rule 1: the files are the truth. The event follows them; a crash in between loses only the event.
-Rule 2: one installation at a time; what is fetched from elsewhere has a time limit of its own.
+Owns:  the skills in an agent's home, as control-plane mutations: files plus an event.
+Rule 1: the files are authoritative. The event follows them; a crash in between loses only the
+        event.
+Rule 2: one installation at a time; a download has its own time limit.
 """
 
 from typing import TypedDict
@@ -47,7 +48,7 @@ class _Where(TypedDict):
     with_user_scope: bool
 
 
-class SkillDesk:
+class SkillService:
     """The skills of one host's agents."""
 
     def __init__(
@@ -74,13 +75,13 @@ class SkillDesk:
         place = await self._agent_places.current(agent_id)
         catalog = await self._catalog(agent, place)
         passed_over = await self._skills.passed_over(**self._where(agent, place))
-        active = await self._store.reads.active_skills(agent_id)
+        active = await self._store.reads.guidance.active_skills(agent_id)
         installed = await self._skill_folders.installed(self._folder(agent_id))
         return agent_skills_view(agent_id, catalog, active, installed, passed_over)
 
     async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
         """Return the short of it, for an agent in any condition, at the place where it works."""
-        active = await self._store.reads.active_skills(agent.identity.agent_id)
+        active = await self._store.reads.guidance.active_skills(agent.identity.agent_id)
         return skills_summary(await self._catalog(agent, place), active)
 
     async def _catalog(self, agent: AgentState, place: ActiveWorkspace) -> SkillCatalog:
@@ -133,7 +134,7 @@ class SkillDesk:
         return f"{self._agent_places.home_of(agent_id)}/{SKILLS_FOLDER}"
 
     async def _known(self, agent_id: AgentId) -> AgentState:
-        agent = await self._store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if agent.identity.status is IdentityStatus.ARCHIVED:

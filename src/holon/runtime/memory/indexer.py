@@ -1,20 +1,17 @@
-"""Keeps the search index of each agent's memory fed, and searches it.
+"""Memory indexer: feed each agent's search index, and search it.
 
-Owns:  how an index is brought up to the rows and the two memory files; when an index is fed: before
-       a search, as far as one may wait for it, and behind it a while after something has changed.
-       Only agents that have searched are followed.
-Rule 1: an index remembers the number of the last change it holds, together with what it holds, so
-        feeding can be cut off anywhere and goes on from there.
-Rule 2: the memory files are compared by their hash every time: anything may have written them.
-Rule 3: the rows are the truth. An index remembers the number of the last change it holds, together
-        with what it holds, so feeding can be cut off anywhere and goes on from there.
-Rule 4: the two memory files are compared by their hash before every search: anything may have
-        written them.
-Rule 5: the index says which texts fit. What is in them and what they are worth comes from the rows
-        and files every time: the index lies where an agent's commands can write.
-Rule 6: an index that was lost is fed from the beginning. A search does not wait for all of that; it
-        says how much is still missing.
-Rule 7: a bug about one index is noted, and costs neither another agent's nor the host anything.
+Owns:  how an index catches up with the rows and the two memory files, and when: before a search, as
+       far as a caller may wait for it, and in the background after a change. Only agents that have
+       searched are followed.
+Rule 1: the rows are authoritative. An index stores the number of the last change it holds together
+        with its contents, so feeding can be interrupted anywhere and continues from there.
+Rule 2: the memory files are compared by hash before every search: any process may have written
+        them.
+Rule 3: the index only selects matching texts. Their content and trust are read from rows and files
+        each time: the index lies where an agent's commands can write.
+Rule 4: a lost index is fed from the beginning. A search does not wait for all of that; it reports
+        how much is still missing.
+Rule 5: a bug about one index is logged; it affects neither another agent's index nor the host.
 """
 
 import hashlib
@@ -122,7 +119,7 @@ class MemoryFeeder:
     async def page(self, agent_id: AgentId, after_seq: int, *, limit: int) -> SourcePage:
         """Return a page of what was written after a change."""
         reads = self._reads
-        page = await reads.changed_sources(agent_id, after_seq=after_seq, limit=limit)
+        page = await reads.memory.changed_sources(agent_id, after_seq=after_seq, limit=limit)
         sources = tuple(map(self._shown, page.sources))
         return msgspec.structs.replace(page, sources=sources)
 
@@ -274,7 +271,7 @@ class MemoryIndexer:
         known: dict[str, MemoryDocument] = {}
         named = {found for ref in updated if (found := source_of(ref)) is not None}
         reads = self._reads
-        for source in await reads.named_sources(agent_id, sorted(named)):
+        for source in await reads.memory.named_sources(agent_id, sorted(named)):
             known |= {document.source_ref: document for document in documents_of(source)}
         for ref in MEMORY_FILES.keys() & updated.keys():
             body, _ = await self._feeder.read_file(agent_id, MEMORY_FILES[ref])

@@ -1,13 +1,13 @@
-"""Copies finished episodes into the ledger in each agent's home.
+"""Episode ledger: copy finished episodes into a file in each agent's home.
 
-Owns:  when the ledgers are written: behind the commit that archived an episode, and at a start for
-       those an earlier process archived last and may not have copied.
-Rule 1: the rows are the truth. A ledger that cannot be written is noted in the journal, and the
-        next episode of that agent tries again.
-Rule 2: an episode is added once: what follows the newest id that stands in the file is added, in
-        order, however often somebody was cut off in between.
-Rule 3: an agent's commands can write into its ledger. Whatever that brings about is noted, and
-        costs neither another agent's ledger nor the host anything.
+Owns:  when ledgers are written: after the commit that archived an episode, and at a start for the
+       episodes an earlier process archived last and may not have copied.
+Rule 1: the rows are authoritative. A ledger that cannot be written is logged, and the agent's next
+        episode tries again.
+Rule 2: an episode is appended once: what follows the newest id in the file is appended, in order,
+        however often an earlier append was interrupted.
+Rule 3: an agent's commands can write into its ledger. A resulting error is logged, and affects
+        neither another agent's ledger nor the host.
 """
 
 from holon.model.memory.records import (
@@ -56,7 +56,7 @@ class EpisodeLedgerKeeper:
         if not self._ledger.is_kept:
             return
         reads = self._reads
-        newest = await reads.newest_episode_agents(limit=LEDGER_START_COUNT_MAX)
+        newest = await reads.memory.newest_episode_agents(limit=LEDGER_START_COUNT_MAX)
         self._behind.update(dict.fromkeys(newest))
         while True:
             await self.catch_up()
@@ -96,7 +96,7 @@ class EpisodeLedgerKeeper:
         """Those that follow the one that stands there, oldest first."""
         reads = self._reads
         for limit in (EPISODE_CANDIDATES_COUNT, EPISODES_PAGE_COUNT_MAX):
-            newest = tuple(await reads.episodes(agent_id, limit=limit))
+            newest = tuple(await reads.memory.episodes(agent_id, limit=limit))
             ids = [episode.id for episode in newest]
             if last_id in ids:
                 newest = newest[: ids.index(last_id)]

@@ -1,24 +1,23 @@
-"""One model round: ask one candidate after the other, and have every attempt on record.
+"""Provider caller: one model round, with retries and fallbacks, and a record of every attempt.
 
-Owns:  the records of one round's attempts, in order, and the exchange notes in them; the walk over
-       an agent's models, with the waits between attempts.
-Rule 1: each attempt is written down once, when it has ended and what follows it is decided.
-Rule 2: texts that came from outside pass the redactor on their way in.
-Rule 3: whatever is known of an exchange names its provider and model, whoever reported it.
+Owns:  the fallback order of one round with the waits between attempts, and the attempt timeline.
+Rule 1: each attempt is recorded once, when it has ended and what follows it is decided.
+Rule 2: text from outside passes the redactor before it is recorded.
+Rule 3: exchange diagnostics always name their provider and model, whichever layer reported them.
 Rule 4: a provider error is a value from here on; the turn decides what it means. Any other error is
-        a bug and goes on as one.
+        a bug and propagates as one.
 Rule 5: the timeline is part of the answer and of the failure alike.
-Rule 6: every walk begins at the agent's first model, whoever answered the last one: what agents
-        learn from each other is in the gate, and a fallback is not among it.
-Rule 7: when no candidate answered, and one of them named a far moment at which it will be back, the
-        failure carries the earliest such moment. A conversation that is too long never does.
+Rule 6: every round begins with the agent's first model, whichever model answered the last one: what
+        agents share is in the gate, and fallbacks are not.
+Rule 7: when no candidate answered, and one of them named a distant moment of recovery, the failure
+        carries the earliest such moment; a conversation that is too long never does.
 Rule 8: an answer is cut to the model's output limit here, before anything stores or searches it.
-Rule 9: what a provider does not say it used is estimated: budgets count every answer.
-Rule 10: what a candidate is not given is left out of its request alone, and is part of its answer:
-         a call of it is then refused, live and in replay.
-Rule 11: a walk that is cancelled leaves no mark: a probe that was broken off is given back.
-Rule 12: an answer without sense from a route that made sense before is asked for once more, as
-         after a broken connection: a proxy's hiccup, not a wrong address.
+Rule 9: usage that a provider does not report is estimated: budgets count every answer.
+Rule 10: tools withheld from a candidate are left out of its request alone, and named in its answer:
+         a call of one is then refused, live and in replay.
+Rule 11: a cancelled round leaves no trace in the gate: an interrupted probe is given back.
+Rule 12: an undecodable answer from a route that has answered before is retried once, as after a
+         broken connection: that is a proxy's glitch, not a wrong address.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,10 +28,10 @@ import msgspec
 
 from holon.decide.providers.routes import (
     ATTEMPTS_COUNT_MAX,
+    CircuitPermit,
     FailedAttempt,
-    GiveUp,
-    MoveOn,
-    Passage,
+    FailRound,
+    NextCandidate,
     RetryAfter,
     RetryDecision,
     decide_retry,
@@ -41,16 +40,16 @@ from holon.decide.providers.routes import (
 )
 from holon.decide.providers.token_estimate import counted_usage
 from holon.decide.text.bounded import answer_bytes_max, bounded_answer
-from holon.decide.turns.failures import LostCandidate, first_line, round_failure
+from holon.decide.turns.failures import FailedCandidate, first_line, round_failure
 from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
+    CircuitOpenError,
     ExchangeStage,
     GarbledAnswerError,
     LeftBecause,
     ProviderAttempt,
     ProviderError,
-    RouteRestingError,
     TokenUsage,
     TransportDiagnostics,
     UnreadableResponseError,
@@ -59,7 +58,7 @@ from holon.model.providers.attempts import (
 from holon.model.providers.models import ModelRef
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import AssistantBlock, TextBlock, ThinkingBlock, tool_uses_of
-from holon.model.turns.turn import AnswerProgress, ModelAnswer, ModelFailed, ModelSpoke
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, ModelAnswered, ModelFailed
 from holon.model.values import AgentId
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
@@ -92,7 +91,7 @@ class AttemptLog:
         self._active: ModelRef | None = None
         self._winner: ModelRef | None = None
         self.attempts: list[ProviderAttempt] = []
-        self.lost: list[LostCandidate] = []
+        self.lost: list[FailedCandidate] = []
 
     def succeeded(self, attempt: Attempt, answer: ModelAnswer) -> None:
         """A model answered."""
@@ -117,7 +116,7 @@ class AttemptLog:
         self._active = attempt.model_ref
         self._append_failure(attempt, error, decision, error.diagnostics)
         if not isinstance(decision, RetryAfter):
-            self.lost.append(LostCandidate(model_ref=attempt.model_ref, error=error))
+            self.lost.append(FailedCandidate(model_ref=attempt.model_ref, error=error))
 
     def never_asked(
         self, ref: ModelRef, error: ProviderError, *, at: datetime, has_fallback: bool
@@ -133,14 +132,14 @@ class AttemptLog:
             duration_ms=0,
             came=error,
         )
-        because = LeftBecause.CIRCUIT_OPEN if isinstance(error, RouteRestingError) else None
-        leave = MoveOn if has_fallback else GiveUp
+        because = LeftBecause.CIRCUIT_OPEN if isinstance(error, CircuitOpenError) else None
+        leave = NextCandidate if has_fallback else FailRound
         decision = leave(outcome=outcome, because=because)
         notes = error.diagnostics or TransportDiagnostics(
             stage=ExchangeStage.SELECTION, source_chain=(f"{error.code}: {error.message}",)
         )
         self._append_failure(refused, error, decision, notes)
-        self.lost.append(LostCandidate(model_ref=ref, error=error, asked=False))
+        self.lost.append(FailedCandidate(model_ref=ref, error=error, asked=False))
 
     def timeline(self) -> AttemptTimeline:
         """Return every attempt so far, in order."""
@@ -171,7 +170,7 @@ class AttemptLog:
                 outcome=_outcome_of(decision),
                 failure_kind=error.code,
                 disposition=error.disposition,
-                advanced_to_fallback=isinstance(decision, MoveOn),
+                advanced_to_fallback=isinstance(decision, NextCandidate),
                 left_because=None if isinstance(decision, RetryAfter) else decision.because,
                 backoff_ms=decision.backoff_ms if isinstance(decision, RetryAfter) else None,
                 token_usage=error.usage,
@@ -202,7 +201,7 @@ def _outcome_of(decision: RetryDecision) -> AttemptOutcome:
     match decision:
         case RetryAfter():
             return AttemptOutcome.RETRYING
-        case MoveOn(outcome=outcome) | GiveUp(outcome=outcome):
+        case NextCandidate(outcome=outcome) | FailRound(outcome=outcome):
             return outcome
         case _:
             assert_never(decision)
@@ -237,12 +236,12 @@ class ProviderCaller:
 
     async def ask(
         self, request: ProviderRequest, *, override: ModelRef | None
-    ) -> ModelSpoke | ModelFailed:
+    ) -> ModelAnswered | ModelFailed:
         """Return the next round, or why there is none."""
-        return await _Walk(self, request, self.routing.ordered(override)).run()
+        return await _FallbackChain(self, request, self.routing.ordered(override)).run()
 
 
-class _Walk:
+class _FallbackChain:
     """The way from the first candidate to the one that answers."""
 
     def __init__(
@@ -257,12 +256,12 @@ class _Walk:
         self._log = AttemptLog(caller.redactor, requested=models[0])
         self._moments: list[datetime] = []
 
-    async def run(self) -> ModelSpoke | ModelFailed:
+    async def run(self) -> ModelAnswered | ModelFailed:
         """Ask until somebody answers or nobody is left."""
         for index, ref in enumerate(self._models):
             answer = await self._try(ref, self._models[index + 1 :])
             if answer is not None:
-                return ModelSpoke(
+                return ModelAnswered(
                     blocks=tuple(self._without_secrets(block) for block in answer.blocks),
                     stop_reason=answer.stop_reason,
                     usage=answer.usage or TokenUsage(),
@@ -299,15 +298,15 @@ class _Walk:
         # Whom else to ask matters only for a route that rests, so that is when we look.
         has_other = self._gate.is_resting(route) and any(map(self._caller.routing.is_usable, rest))
         way = self._gate.enter(route, now_ms=self._now_ms(), has_fallback=has_other)
-        if way is Passage.PASSED_OVER:
-            resting = RouteRestingError("it failed too often in a row and is given a rest")
+        if way is CircuitPermit.PASSED_OVER:
+            resting = CircuitOpenError("it failed too often in a row and is given a rest")
             self._log.never_asked(route, resting, at=now, has_fallback=True)
             return None
-        attempts_count_max = ATTEMPTS_COUNT_MAX if way is Passage.FREE else 1
+        attempts_count_max = ATTEMPTS_COUNT_MAX if way is CircuitPermit.FREE else 1
         try:
             return await self._ask(candidate, attempts_count_max, has_fallback=bool(rest))
         finally:
-            if way is Passage.PROBE:
+            if way is CircuitPermit.PROBE:
                 self._gate.leave(route, now_ms=self._now_ms())
 
     async def _ask(

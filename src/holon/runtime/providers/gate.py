@@ -1,9 +1,9 @@
-"""What the agents of one host know together about providers.
+"""Provider gate: circuits and retry budgets shared by all agents of a host.
 
-Owns:  the circuit of every route and the retry budget of every account. All of it in memory: a
-       host that starts trusts everybody again. Failures are passed on to whoever keeps notes.
-Rule 1: one route is one model reference, one budget one account, whichever agents use them.
-Rule 2: the maps are bounded; what was touched longest ago is forgotten first.
+Owns:  the circuit of every route and the retry budget of every account, in memory: a restart closes
+       all circuits. Failures are forwarded to a listener.
+Rule 1: a route is one model reference, a budget one account, whichever agents use them.
+Rule 2: the maps are bounded; the least recently written entry is evicted first.
 Rule 3: which model answered is not kept: a fallback belongs to the round that needed it.
 """
 
@@ -14,8 +14,8 @@ from holon.decide.providers.routes import (
     CLOSED,
     FULL_BUDGET,
     Circuit,
-    Closed,
-    Passage,
+    CircuitClosed,
+    CircuitPermit,
     RetryBudget,
     after_answer,
     after_broken_off_probe,
@@ -46,18 +46,18 @@ class LastFailure(Record, frozen=True, kw_only=True):
 FailureListener: TypeAlias = Callable[[str, LastFailure], None]
 
 
-def unnoticed(provider: str, failure: LastFailure) -> None:
+def ignore_failure(provider: str, failure: LastFailure) -> None:
     """Nobody keeps notes of failures."""
 
 
 CircuitListener: TypeAlias = Callable[[ModelRef, Circuit], None]
 
 
-def unheard(route: ModelRef, circuit: Circuit) -> None:
+def ignore_circuit(route: ModelRef, circuit: Circuit) -> None:
     """Nobody minds who is given a rest."""
 
 
-class _Recent(Generic[_Key, _Kept]):
+class _SparseLru(Generic[_Key, _Kept]):
     """What differs from the usual; it forgets what was written longest ago."""
 
     def __init__(self, default: _Kept) -> None:
@@ -79,15 +79,15 @@ class ProviderGate:
     """Shared by every agent of a host; used from its event loop alone."""
 
     def __init__(
-        self, notice: FailureListener = unnoticed, moved: CircuitListener = unheard
+        self, notice: FailureListener = ignore_failure, moved: CircuitListener = ignore_circuit
     ) -> None:
         self._notice = notice
         self._moved = moved  # told when a route is given a rest, and when it is back
-        self._circuits: _Recent[ModelRef, Circuit] = _Recent(CLOSED)
-        self._budgets: _Recent[str, RetryBudget] = _Recent(FULL_BUDGET)
-        self._answered: _Recent[ModelRef, bool] = _Recent(default=False)
+        self._circuits: _SparseLru[ModelRef, Circuit] = _SparseLru(CLOSED)
+        self._budgets: _SparseLru[str, RetryBudget] = _SparseLru(FULL_BUDGET)
+        self._answered: _SparseLru[ModelRef, bool] = _SparseLru(default=False)
 
-    def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> Passage:
+    def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> CircuitPermit:
         """Say how a route may be asked now; a probe must `leave`."""
         circuit, found = passage(
             self._circuits.get(route), now_ms=now_ms, has_fallback=has_fallback
@@ -101,7 +101,7 @@ class ProviderGate:
 
     def is_resting(self, route: ModelRef) -> bool:
         """Whether a route is to be left alone, as far as possible."""
-        return not isinstance(self._circuits.get(route), Closed)
+        return not isinstance(self._circuits.get(route), CircuitClosed)
 
     def note_success(self, route: ModelRef, *, account: str) -> None:
         """An attempt was answered."""
@@ -125,7 +125,7 @@ class ProviderGate:
     def _move(self, route: ModelRef, circuit: Circuit) -> None:
         before = self._circuits.get(route)
         self._circuits.put(route, circuit)
-        if isinstance(before, Closed) != isinstance(circuit, Closed):
+        if isinstance(before, CircuitClosed) != isinstance(circuit, CircuitClosed):
             self._moved(route, circuit)
 
     def note_refusal(self, route: ModelRef, failure: LastFailure) -> None:

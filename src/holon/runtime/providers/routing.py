@@ -1,8 +1,8 @@
-"""Which models are asked for an agent, in which order, and with which tools.
+"""Model routing: which models an agent uses, in which order, and with which tools.
 
-Owns:  the directory of models together with what this host's settings make of it.
+Owns:  the model directory combined with this host's settings.
 Rule 1: the order of models is decided in decide/providers/routes; this module gathers its facts.
-Rule 2: a model on trial is not given the tools that act, unless the host allows it.
+Rule 2: a trial model is not given the tools that act, unless the host allows it.
 """
 
 from holon.decide.providers.routes import RouteFacts, ordered_models

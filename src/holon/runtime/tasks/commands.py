@@ -1,14 +1,13 @@
-"""Background commands as an operator handles them: started, fed, stopped and looked at.
+"""Command tasks as an operator handles them: start, feed, stop, read output.
 
-Owns:  command tasks as control-plane mutations. What runs is the supervisor's, as for an agent.
-Rule 1: a command of an operator runs where the agent's own would: inside its execution root, with
-        the same environment and bounds; its result comes to the agent as a message.
-Rule 2: the row comes first: no process without a row. A task stands as queued until its command
-        runs. Whatever ends this process meanwhile, the next one finds the row and starts the
-        command, or finds the command and looks after it.
-Rule 3: from its row on a start is not cut short: the caller may be gone, and the task goes on.
-Rule 4: a key runs its command at most once: the run goes by the task's own id, so a repeat finds
-        what an earlier attempt began, and tells how that ended.
+Owns:  command tasks as control-plane mutations. The supervisor runs them, as it does for an agent.
+Rule 1: an operator's command runs where the agent's own would: inside its execution root, with the
+        same environment and limits; its result reaches the agent as a message.
+Rule 2: the row comes first: no process without a row. A task stays queued until its command runs.
+        After a crash, the next process finds the row and starts the command, or attaches to it.
+Rule 3: once the row exists, a start is not cancelled: the caller may be gone, and the task goes on.
+Rule 4: an idempotency key runs its command at most once: the run id is the task's own id, so a
+        repeat finds what an earlier attempt started and returns it.
 """
 
 from collections.abc import Iterator
@@ -47,14 +46,14 @@ from holon.ports.clock import Clock, IdSource
 from holon.ports.failpoint import Failpoint, Failpoints
 from holon.ports.journal import Redactor
 from holon.ports.reads import StoreReads
-from holon.ports.tasks import CommandNoRoomError, CommandSpawnError, Shell, StopRequest
-from holon.ports.workspaces import PlaceNoRoomError, PlaceRefusedError, Places
+from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError, Shell, StopRequest
+from holon.ports.workspaces import Directories, DirectoryNoSpaceError, DirectoryRefusedError
 from holon.projections.tasks import OutputLook
 from holon.runtime.commits import patiently
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import TaskSupervisor
 from holon.runtime.workspaces.place import AgentPlaces
-from holon.tools.tasks.foreground import CommandAsked, checked_command
+from holon.tools.tasks.foreground import UncheckedCommand, checked_command
 from holon.tools.tasks.task_tools import feed_task, look_at_output
 from holon.tools.tool import ToolExecution, ToolScene
 
@@ -65,7 +64,7 @@ class CommandRefusedError(BadInputError):
     code = "command_refused"
 
 
-class CommandOrder(Record, frozen=True, kw_only=True):
+class CommandRequest(Record, frozen=True, kw_only=True):
     """A command an operator wants run."""
 
     cmd: str
@@ -91,12 +90,12 @@ class InputReceipt(Record, frozen=True, kw_only=True):
     summary_text: str
 
 
-class CommandDesk:
+class CommandService:
     """Command tasks of one host, as an operator handles them."""
 
     def __init__(
         self,
-        desk: TaskDesk,
+        task_service: TaskService,
         supervisor: TaskSupervisor,
         *,
         reads: StoreReads,
@@ -104,7 +103,7 @@ class CommandDesk:
         ids: IdSource,
         agent_places: AgentPlaces,
         shell: Shell,
-        places: Places,
+        places: Directories,
         redactor: Redactor,
         failpoints: Failpoints,
         task_quota: TaskQuota,
@@ -118,33 +117,33 @@ class CommandDesk:
         self._redactor = redactor
         self._failpoints = failpoints
         self._task_quota = task_quota
-        self._desk = desk
+        self._task_service = task_service
         self._supervisor = supervisor
         self._keyed = anyio.Lock()
         self._starting: dict[TaskId, AgentId] = {}
 
     async def start(
-        self, agent_id: AgentId, order: CommandOrder, *, key: str | None = None
+        self, agent_id: AgentId, order: CommandRequest, *, key: str | None = None
     ) -> TaskRecord:
         """Run a command in the background, for an agent; once, however often a key is repeated."""
         if key is None:
             return await self._start(agent_id, order, self._ids.fresh(IdPrefix.TASK))
         async with self._keyed:  # of two at once, the second finds the task of the first
             task_id = keyed_id(IdPrefix.TASK, parse_agent_id(agent_id), key)
-            earlier = await self._desk.find(TaskId(task_id))
+            earlier = await self._task_service.find(TaskId(task_id))
             if earlier is None:
                 return await self._start(agent_id, order, task_id)
             if not _is_of(earlier, order):
                 raise RefusedError(key_conflict(task_id))
             return earlier
 
-    async def _start(self, agent_id: AgentId, order: CommandOrder, task_id: str) -> TaskRecord:
+    async def _start(self, agent_id: AgentId, order: CommandRequest, task_id: str) -> TaskRecord:
         await self._require_admits(agent_id)
         command = await self._checked(agent_id, task_id, order)
         with self._room_for(TaskId(task_id), agent_id):
             task = self._task(agent_id, TaskId(task_id), order, command=command)
             with anyio.CancelScope(shield=True):  # a task on record is not left half started
-                await self._desk.open(task)
+                await self._task_service.open(task)
                 await self._begin(task, command)
         return _as_running(task)
 
@@ -156,7 +155,7 @@ class CommandDesk:
         spec = spec_of(task)
         if task.status is not TaskStatus.QUEUED or spec is None or run_id_of(task) != task.id:
             return False
-        order = CommandOrder(
+        order = CommandRequest(
             cmd=spec.cmd,
             workdir=spec.workdir,
             shell=spec.shell,
@@ -179,14 +178,14 @@ class CommandDesk:
                 shell = self._shell
                 running = await shell.attach(command.run_id) or await shell.start(command)
         except (CommandRefusedError, StoreFullError) as error:
-            report = partial(self._desk.report, not_started(task, error.message))
+            report = partial(self._task_service.report, not_started(task, error.message))
             await patiently(report, clock=self._clock)
             raise
         await self._failpoints.reach(Failpoint.TASK_AFTER_START)
         self._supervisor.take(_as_running(task), running)
         # On a full disk, or where rows never hold still, the task is told of at its end.
         with suppress(StoreFullError, RefusedError):
-            if not await self._desk.report(_running(task)):
+            if not await self._task_service.report(_running(task)):
                 await running.stop()  # it was cancelled before it had begun
 
     async def feed(self, task: TaskRecord, text: str) -> InputReceipt:
@@ -230,13 +229,13 @@ class CommandDesk:
             del self._starting[task_id]
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if not admits(agent.posture.status):
             raise RefusedError(refuse_stopped(agent_id))
 
-    async def _checked(self, agent_id: AgentId, run_id: str, order: CommandOrder) -> CommandSpec:
+    async def _checked(self, agent_id: AgentId, run_id: str, order: CommandRequest) -> CommandSpec:
         agent_home = self._agent_places.home_of(agent_id)
         place = await self._agent_places.current(agent_id)
         scene = ToolScene(
@@ -250,7 +249,7 @@ class CommandDesk:
             cwd=place.cwd,
             workspace=place,
         )
-        asked = CommandAsked(
+        asked = UncheckedCommand(
             run_id=run_id,
             cmd=order.cmd,
             workdir=order.workdir,
@@ -261,9 +260,9 @@ class CommandDesk:
         )
         try:
             await self._places.ensure(agent_home)
-        except PlaceNoRoomError as error:
+        except DirectoryNoSpaceError as error:
             raise StoreFullError(error.message, hint=error.hint) from None
-        except PlaceRefusedError as error:
+        except DirectoryRefusedError as error:
             raise CommandRefusedError(error.message, hint=error.hint) from None
         checked = await checked_command(asked, scene, self._places)
         return checked if isinstance(checked, CommandSpec) else _refuse(checked)
@@ -272,7 +271,7 @@ class CommandDesk:
         self,
         agent_id: AgentId,
         task_id: TaskId,
-        order: CommandOrder,
+        order: CommandRequest,
         *,
         command: CommandSpec,
     ) -> TaskRecord:
@@ -312,7 +311,7 @@ def _spawn_errors() -> Iterator[None]:
     """Raise what a shell objects to as an error of the request."""
     try:
         yield
-    except CommandNoRoomError as error:
+    except CommandNoSpaceError as error:
         raise StoreFullError(error.message, hint=error.hint) from None
     except CommandSpawnError as error:
         raise CommandRefusedError(error.message, hint=error.hint) from None
@@ -326,7 +325,7 @@ def _running(task: TaskRecord) -> AdvanceTask:
     return AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.RUNNING)
 
 
-def _is_of(task: TaskRecord, order: CommandOrder) -> bool:
+def _is_of(task: TaskRecord, order: CommandRequest) -> bool:
     """Whether a task was started by this very order, as far as its record tells."""
     spec = spec_of(task)
     return spec is not None and (spec.cmd, spec.shell, spec.login, spec.tty) == (

@@ -1,7 +1,7 @@
-"""Background tasks as rows: opened, advanced, ended once, and waited for.
+"""Task records: opened, advanced, ended once, and waited for.
 
-Owns:  the durable side of tasks. Whoever runs the work reports here; results re-enter by the queue.
-       What a report makes durable is decided in decide/task_commits.
+Owns:  the durable side of tasks. The supervisor reports here; results re-enter through the queue.
+       What a report makes durable is decided in decide/tasks/commits.
 """
 
 from holon.decide.tasks.commands import IgnoreLate, decide_advance, is_terminal
@@ -23,7 +23,7 @@ from holon.runtime.commits import commit_decided
 from holon.runtime.queue import Ingress
 
 
-class TaskDesk:
+class TaskService:
     """Tasks of one host."""
 
     def __init__(
@@ -43,19 +43,19 @@ class TaskDesk:
         """Record a task that is about to run."""
 
         async def decide() -> Commit | Refusal:
-            return opening_of(task, await self._store.reads.agent(task.agent_id))
+            return opening_of(task, await self._store.reads.agents.agent(task.agent_id))
 
         await commit_decided(self._store, decide)
 
     async def find(self, task_id: TaskId) -> TaskRecord | None:
         """The task of this id, if there is one."""
-        return await self._store.reads.task(task_id)
+        return await self._store.reads.tasks.task(task_id)
 
     async def report(self, advance: AdvanceTask) -> bool:
         """Move a task forward; False when the report came too late to matter."""
 
         async def decide() -> Commit | Refusal | None:
-            task = await self._store.reads.task(advance.task_id)
+            task = await self._store.reads.tasks.task(advance.task_id)
             if task is None:
                 return _not_found(advance.task_id)
             if isinstance(decide_advance(task.status, advance.status), IgnoreLate):
@@ -67,7 +67,7 @@ class TaskDesk:
         return await commit_decided(self._store, decide) is not None
 
     async def _end(self, task: TaskRecord, advance: AdvanceTask) -> Commit:
-        waits = await self._store.reads.waits_on(task.id)
+        waits = await self._store.reads.wake.waits_on(task.id)
         try:
             result = await self._ingress.judge(result_request(task, advance, waits))
         except RefusedError:
@@ -82,7 +82,7 @@ class TaskDesk:
 
         async def decide() -> Commit | Refusal | None:
             now = self._clock.now()
-            task = await self._store.reads.task(task_id)
+            task = await self._store.reads.tasks.task(task_id)
             if task is None:
                 return _not_found(task_id)
             return wait_commit(wait_id, task, work_item_id=work_item_id, now=now)

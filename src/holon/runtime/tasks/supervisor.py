@@ -1,33 +1,30 @@
-"""Looks after every command that runs in the background.
+"""Task supervisor: runs background commands from their first commit to their last.
 
-Owns:  what is known of a running command task besides its row: the live command, who wants it to
-       end, and the moment its end is durable; keeping an error about one command from ending the
-       host, and what is then taken for true; turning the end of a command into the end of its task,
-       and the patience this takes; running command tasks, from the commit that records them to the
-       commit that ends them.
-Rule 1: a request to end is never taken back; an agent's stop outranks a task's.
-Rule 2: a command can reach its own files, and a machine can run out of handles: what goes wrong
-        when we look is noted in the journal, and costs that look, not the work of all agents.
-Rule 3: a command that cannot be waited for has an end nobody saw; what may be left of it is ended.
-Rule 4: only errors of the machine are held back. Those of the store go on to whoever answers for
-        it, and a bug is not hidden here.
-Rule 5: a report is repeated until it is recorded or cannot matter any more; the desk's commit makes
-        a repeat harmless.
-Rule 6: a task whose output cannot be looked at ends all the same, without it.
-Rule 7: a task is over when it is told as ended: what its command left running has no name any more,
-        and is ended before the result is.
-Rule 8: a result is freed of secrets before it is kept: it goes to the model.
-Rule 9: a command becomes a task only once its row is durable. When the call that wanted it is
-        answered otherwise, the command is ended: no process without a row.
-Rule 10: a task's end goes to the desk, which records it together with its one result message.
-Rule 11: the end of this process is no end of a task: the next one attaches to the same command.
-         Only what cannot be found any more is interrupted.
+Owns:  each live command task (its process, who asked for its end, when its end is durable); the
+       report that turns a command's exit into its task's end; the error boundary around one
+       command.
+Rule 1: a request to end is never withdrawn; an agent's stop outranks a task's.
+Rule 2: a command can tamper with its own files, and a machine can run out of handles: an OS error
+        while examining a command is logged and skips that one operation; other agents are not
+        affected.
+Rule 3: a command that cannot be waited for has an unknown exit; what may be left of it is ended. A
+        command that cannot be attached to counts as not found.
+Rule 4: only OS errors are suppressed. Store errors propagate, and bugs are not hidden here.
+Rule 5: a report is repeated until it is recorded or cannot matter any more; the commit makes a
+        repeat harmless.
+Rule 6: a task whose output cannot be read ends all the same, without it.
+Rule 7: a task's end is final: processes its command left running have no owner any more, and are
+        ended before the result is recorded.
+Rule 8: secrets are redacted from a result before it is stored: it goes to the model.
+Rule 9: a command becomes a task only once its row is durable. When its call is answered without
+        recording the task, the command is ended: no process without a row.
+Rule 10: a task's end and its one result message are recorded in one commit by the task service.
+Rule 11: the end of this process does not end a task: the next process attaches to the same command.
+         Only a command that cannot be found any more is interrupted.
 Rule 12: a stopped agent's commands are ended first and recorded as interrupted afterwards, so that
          a crash in between leaves no process behind.
-Rule 13: an error about one command is an error about that one: a task that cannot be waited for has
-         an end nobody saw, what cannot be attached to was not found, and the host goes on.
-Rule 14: so is a bug about one task. It is noted, and the task and its command stay as they are:
-         they can be stopped, and the next start takes them up again.
+Rule 13: a bug about one task is logged, and the task and its command stay as they are: they can be
+         stopped, and the next start attaches to them again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +36,7 @@ from anyio.abc import TaskGroup
 
 from holon.decide.tasks.commands import (
     LEFTOVERS_ENDED,
-    EndAsked,
+    EndRequest,
     end_of_task,
     is_terminal,
     run_id_of,
@@ -58,11 +55,11 @@ from holon.ports.reads import StoreReads
 from holon.ports.tasks import RunningCommand, Shell, StopRequest
 from holon.runtime.background import BugBoundary, bug_noted
 from holon.runtime.commits import patiently
-from holon.runtime.tasks.records import TaskDesk
+from holon.runtime.tasks.records import TaskService
 from holon.tools.tasks.foreground import looked_at
 
 
-class OfferedBy(Record, frozen=True, kw_only=True):
+class RecordingCall(Record, frozen=True, kw_only=True):
     """The call whose result is about to record the task."""
 
     turn_id: TurnId
@@ -73,46 +70,46 @@ class CommandTask:
     """A command task that has a live owner."""
 
     def __init__(
-        self, task: TaskRecord, command: RunningCommand, *, offered_by: OfferedBy | None = None
+        self, task: TaskRecord, command: RunningCommand, *, recorded_by: RecordingCall | None = None
     ) -> None:
         self.task: Final = task
         self.command: Final = command
-        self.offered_by = offered_by  # nobody, once the row exists
+        self.recorded_by = recorded_by  # nobody, once the row exists
         self.ended: Final = anyio.Event()
-        self.asked = EndAsked.NOBODY
+        self.asked = EndRequest.NOBODY
         if task.status is TaskStatus.CANCELLING:
-            self.asked = EndAsked.TASK_STOP
-        self._news = anyio.Event()
+            self.asked = EndRequest.TASK_STOP
+        self._changed = anyio.Event()
 
     @property
     def as_it_stands(self) -> TaskRecord:
         """The record, with the status it has while it runs here."""
-        if self.asked is EndAsked.NOBODY:
+        if self.asked is EndRequest.NOBODY:
             return self.task
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
-    def tell_news(self) -> None:
+    def rows_changed(self) -> None:
         """Rows of the task's agent have changed."""
-        self._news.set()
+        self._changed.set()
 
-    def about_to_look(self) -> anyio.Event:
+    def watch_rows(self) -> anyio.Event:
         """Return what will be set by news that comes from now on."""
-        self._news = anyio.Event()
-        return self._news
+        self._changed = anyio.Event()
+        return self._changed
 
-    def ask_end(self, by: EndAsked) -> None:
+    def ask_end(self, by: EndRequest) -> None:
         """Note who wants the end."""
-        if self.asked is not EndAsked.AGENT_STOP:
+        if self.asked is not EndRequest.AGENT_STOP:
             self.asked = by
 
 
 async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
     """Wait for the task's row; False when the call that wanted it was answered without it."""
-    while held.offered_by is not None:
-        news = held.about_to_look()
-        answered = await _is_answered(held.offered_by, reads)
-        if await reads.task(held.task.id) is not None:
-            held.offered_by = None
+    while held.recorded_by is not None:
+        news = held.watch_rows()
+        answered = await _is_answered(held.recorded_by, reads)
+        if await reads.tasks.task(held.task.id) is not None:
+            held.recorded_by = None
         elif answered:
             return False
         else:
@@ -120,15 +117,15 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
     return True
 
 
-async def _is_answered(call: OfferedBy, reads: StoreReads) -> bool:
-    log = await reads.turn_log(call.turn_id)
+async def _is_answered(call: RecordingCall, reads: StoreReads) -> bool:
+    log = await reads.turns.turn_log(call.turn_id)
     return log is None or any(
         recorded.call.effect_id == call.effect_id and recorded.receipt is not None
         for recorded in log.calls
     )
 
 
-class _Boundary:
+class _OsErrorBoundary:
     """Notes an error, and lets the code behind the block go on."""
 
     def __init__(self, journal: Journal, what: str, about: Mapping[str, About]) -> None:
@@ -151,28 +148,28 @@ class _Boundary:
         return True
 
 
-def spared(journal: Journal, what: str, **about: About) -> _Boundary:
+def os_errors_noted(journal: Journal, what: str, **about: About) -> _OsErrorBoundary:
     """Leave a block at the first error about a command; `what` says what was not done."""
-    return _Boundary(journal, what, about)
+    return _OsErrorBoundary(journal, what, about)
 
 
-async def stop_spared(journal: Journal, held: CommandTask, force: bool) -> None:
+async def stop_command(journal: Journal, held: CommandTask, force: bool) -> None:
     """Stop a task's command, as far as that can be done."""
-    with spared(journal, "a command could not be stopped", **_about(held)):
+    with os_errors_noted(journal, "a command could not be stopped", **_about(held)):
         await held.command.stop(force=force)
 
 
-async def ended_spared(journal: Journal, held: CommandTask) -> CommandExit:
+async def wait_for_exit(journal: Journal, held: CommandTask) -> CommandExit:
     """Return how a task's command ended."""
-    with spared(journal, "a command could not be waited for; it is ended", **_about(held)):
+    with os_errors_noted(journal, "a command could not be waited for; it is ended", **_about(held)):
         return await held.command.wait()
-    await stop_spared(journal, held, force=True)
+    await stop_command(journal, held, force=True)
     return CommandExit(exit_status=None)
 
 
-async def leftovers_ended(journal: Journal, held: CommandTask) -> bool:
+async def end_leftovers(journal: Journal, held: CommandTask) -> bool:
     """End what the ended command of a task left running; say whether there was anything."""
-    with spared(journal, "what a command left running could not be ended", **_about(held)):
+    with os_errors_noted(journal, "what a command left running could not be ended", **_about(held)):
         if held.command.left_running:
             await held.command.stop()
             return True
@@ -188,7 +185,7 @@ class TaskReporter:
 
     def __init__(
         self,
-        desk: TaskDesk,
+        task_service: TaskService,
         *,
         clock: Clock,
         redactor: Redactor,
@@ -197,15 +194,15 @@ class TaskReporter:
         self._clock = clock
         self._redactor = redactor
         self._journal = journal
-        self._desk = desk
+        self._task_service = task_service
 
     async def end(self, held: CommandTask, ended: CommandExit) -> None:
         """Record how a task ended, with its result message; what it left running ends with it."""
-        had_leftovers = await leftovers_ended(self._journal, held)
+        had_leftovers = await end_leftovers(self._journal, held)
         redactor = self._redactor
         budget = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
         spans: Sequence[OutputSpan] = ()
-        with spared(
+        with os_errors_noted(
             self._journal,
             "the output of a task cannot be looked at; it is reported without",
             agent_id=held.task.agent_id,
@@ -232,7 +229,7 @@ class TaskReporter:
 
     async def cancel_unowned(self, task_id: TaskId) -> StopRequest:
         """End a task on the spot that nobody runs anything for."""
-        task = await self._desk.find(task_id)
+        task = await self._task_service.find(task_id)
         if task is None or is_terminal(task.status):
             return StopRequest(stop_requested=False)
         await self._report(
@@ -246,11 +243,11 @@ class TaskReporter:
         return StopRequest(stop_requested=True)
 
     async def _report(self, advance: AdvanceTask) -> None:
-        """Have the desk record it, however full the disk and however busy the rows are."""
+        """Have the task service record it, however full the disk and however busy the rows are."""
         clock = self._clock
         while True:
             try:
-                await patiently(lambda: self._desk.report(advance), clock=clock)
+                await patiently(lambda: self._task_service.report(advance), clock=clock)
             except RefusedError as refused:
                 if refused.refusal.code is not RefusalCode.BUSY:
                     self._journal.note(
@@ -289,7 +286,9 @@ class TaskSupervisor:
     ) -> None:
         """Hand over a command whose row is about to be committed."""
         self._hold(
-            CommandTask(task, command, offered_by=OfferedBy(turn_id=turn_id, effect_id=effect_id))
+            CommandTask(
+                task, command, recorded_by=RecordingCall(turn_id=turn_id, effect_id=effect_id)
+            )
         )
 
     def take(self, task: TaskRecord, command: RunningCommand) -> None:
@@ -322,28 +321,28 @@ class TaskSupervisor:
         if held is None:
             request = await self._reporter.cancel_unowned(task_id)
             if (begun := self._held.get(task_id)) is not None:  # it was being started meanwhile
-                begun.ask_end(EndAsked.TASK_STOP)
+                begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
-        force = held.asked is not EndAsked.NOBODY
+        force = held.asked is not EndRequest.NOBODY
         if not force:
             await self._reporter.cancelling(held.task)
-            held.ask_end(EndAsked.TASK_STOP)
+            held.ask_end(EndRequest.TASK_STOP)
         self._end(held, force=force)
         return StopRequest(stop_requested=True, force_stop_requested=force)
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
         """Rows of these agents changed: a row that was waited for may be there."""
         for held in self._held.values():
-            if held.offered_by is not None and held.task.agent_id in touched:
-                held.tell_news()
+            if held.recorded_by is not None and held.task.agent_id in touched:
+                held.rows_changed()
 
     def agent_cut_off(self, agent_id: AgentId) -> None:
         """The operator took the agent off its lane; if it was stopped, its commands end too."""
         if self._watching is not None and self.running(agent_id):
             self._watching.start_soon(self._end_if_stopped, agent_id)
 
-    async def take_up(self, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
+    async def reattach(self, tasks: Sequence[TaskRecord]) -> Collection[TaskId]:
         """Attach to what an earlier process started; return the tasks that are accounted for."""
         accounted_for: list[TaskId] = []
         for task in tasks:
@@ -374,19 +373,19 @@ class TaskSupervisor:
         """Keep a command, and look after it from now on or from when we run."""
         self._held[held.task.id] = held
         if self._watching is not None:
-            self._watching.start_soon(self._see_through, held)
-            if held.asked is not EndAsked.NOBODY:  # an earlier process was asked; we carry it out
+            self._watching.start_soon(self._supervise, held)
+            if held.asked is not EndRequest.NOBODY:  # an earlier process was asked; we carry it out
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
         if self._watching is not None:
             self._watching.start_soon(_stop, self._journal, held, force)
 
-    async def _see_through(self, held: CommandTask) -> None:
+    async def _supervise(self, held: CommandTask) -> None:
         journal = self._journal
         with _guarded(journal, held.task):
             if await became_durable(held, self._reads):
-                await self._reporter.end(held, await ended_spared(journal, held))
+                await self._reporter.end(held, await wait_for_exit(journal, held))
             else:
                 journal.note(
                     "command_unowned",
@@ -394,8 +393,8 @@ class TaskSupervisor:
                     agent_id=held.task.agent_id,
                     task_id=held.task.id,
                 )
-                await stop_spared(journal, held, force=False)
-                with spared(
+                await stop_command(journal, held, force=False)
+                with os_errors_noted(
                     journal, "the files of a command are left for later", task_id=held.task.id
                 ):
                     await self._shell.forget(held.command.run_id)
@@ -405,7 +404,7 @@ class TaskSupervisor:
     async def _attached(self, task: TaskRecord) -> tuple[CommandTask | None, CommandExit | None]:
         """Find the command of a task, if it is still to be found, and how it ended, if it has."""
         run_id, command, ended = run_id_of(task), None, None
-        with spared(self._journal, "a command cannot be attached to", task_id=task.id):
+        with os_errors_noted(self._journal, "a command cannot be attached to", task_id=task.id):
             command = await self._shell.attach(run_id) if run_id is not None else None
             ended = command.exit if command is not None else None
         if task.status is TaskStatus.QUEUED:  # its command was started, and that was not recorded
@@ -419,18 +418,18 @@ class TaskSupervisor:
             f"whether the commands of {agent_id} are to end could not be found out (a bug)",
             agent_id=agent_id,
         ):
-            agent = await self._reads.agent(agent_id)
+            agent = await self._reads.agents.agent(agent_id)
             if agent is None or agent.posture.status is not AgentStatus.STOPPED:
                 return
             for held in self._held.values():
                 if held.task.agent_id == agent_id:
-                    held.ask_end(EndAsked.AGENT_STOP)
+                    held.ask_end(EndRequest.AGENT_STOP)
                     self._end(held)
 
 
 async def _stop(journal: Journal, held: CommandTask, force: bool) -> None:
     with _guarded(journal, held.task):
-        await stop_spared(journal, held, force)
+        await stop_command(journal, held, force)
 
 
 def _guarded(journal: Journal, task: TaskRecord) -> BugBoundary:

@@ -1,10 +1,10 @@
-"""Gathers what a prompt is made of.
+"""Prompt context: gather the facts a turn's prompt is built from.
 
-Owns:  the reads behind a prompt, once per turn, and the budget of the model it is for.
-Rule 1: reads are bounded and few: what an agent has piled up does not make its prompt slower.
-Rule 2: what stands in the way of a part (guidance, skills, memory) is that part's business: its
-        port answers with what there is. A prompt is never refused for want of one.
-Rule 3: whether and how a fact is shown is decided in prompt/; nothing is judged here.
+Owns:  the reads behind a prompt, once per turn, and the token budget of its model.
+Rule 1: reads are bounded and few: an agent's accumulated history does not slow its prompt down.
+Rule 2: problems with one part (guidance, skills, memory) are handled by its port, which returns
+        what is available. A prompt is never refused because one part is missing.
+Rule 3: whether and how a fact is shown is decided in prompt/, not here.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,12 +58,12 @@ from holon.tools.registry import ToolRegistry
 from holon.tools.work.items import look_at_plan
 
 if TYPE_CHECKING:
-    from holon.runtime.wake.triggers import TriggerDesk
+    from holon.runtime.wake.triggers import TriggerService
 
 _AGENT_MAKERS: Final = frozenset({"SpawnAgent", "CreateAgent"})
 
 
-class Moment(Record, frozen=True, kw_only=True):
+class PromptInput(Record, frozen=True, kw_only=True):
     """The turn a prompt is for: the agent, what came in, and the turns the conversation shows."""
 
     agent: AgentState
@@ -94,7 +94,7 @@ class ContextBuilder:
         skills: SkillCatalogs,
         templates: TemplateCatalog,
         calibrations: TokenCalibrations,
-        triggers: "Callable[[], TriggerDesk] | None",
+        triggers: "Callable[[], TriggerService] | None",
     ) -> None:
         self._reads = reads
         self._clock = clock
@@ -109,7 +109,7 @@ class ContextBuilder:
         self._calibrations = calibrations
         self._triggers = triggers
 
-    async def assembled(self, moment: Moment) -> Assembly:
+    async def assembled(self, moment: PromptInput) -> Assembly:
         """Return the prompt of a turn, or why there can be none.
 
         An agent that has no trigger yet, from before every one had, is given it here.
@@ -122,14 +122,14 @@ class ContextBuilder:
 
     async def trigger_url(self, agent_id: AgentId) -> str | None:
         """Return the address of an agent's trigger, a secret for the request to its model."""
-        return self._url_of(await self._reads.trigger_of(agent_id))
+        return self._url_of(await self._reads.wake.trigger_of(agent_id))
 
     def _url_of(self, trigger: ExternalTrigger | None) -> str | None:
         if trigger is None or self._triggers is None:
             return None
         return self._triggers().address_of(trigger)
 
-    async def facts(self, moment: Moment) -> PromptFacts:
+    async def facts(self, moment: PromptInput) -> PromptFacts:
         """Gather the facts."""
         agent = moment.agent
         agent_id = agent.identity.agent_id
@@ -137,9 +137,9 @@ class ContextBuilder:
         home = self._agent_places.home_of(agent_id)
         anchor = None if place.workspace_id == AGENT_HOME else place.workspace_anchor
         briefs = await self._briefs(moment)
-        memory = await self._reads.prompted_memory(agent_id)
-        active = await self._reads.active_skills(agent_id)
-        trigger = await self._reads.trigger_of(agent_id)
+        memory = await self._reads.memory.prompted_memory(agent_id)
+        active = await self._reads.guidance.active_skills(agent_id)
+        trigger = await self._reads.wake.trigger_of(agent_id)
         return PromptFacts(
             identity=agent.identity,
             tools=self._tools.offered,
@@ -165,14 +165,14 @@ class ContextBuilder:
         )
 
     async def _episodes(
-        self, moment: Moment, memory: PromptedMemory, place: ActiveWorkspace
+        self, moment: PromptInput, memory: PromptedMemory, place: ActiveWorkspace
     ) -> tuple[EpisodeRecord, ...]:
         """Those that bear on the work, of turns the conversation no longer shows.
 
         They are chosen by what the lasting part of the prompt shows: it stays the same until the
         conversation lets go of more turns.
         """
-        episodes = await self._reads.episodes(
+        episodes = await self._reads.memory.episodes(
             moment.agent.identity.agent_id,
             limit=EPISODE_CANDIDATES_COUNT,
             before_turn=moment.history[0].turn.turn_index if moment.history else None,
@@ -220,12 +220,14 @@ class ContextBuilder:
             return ()
         return tuple(await self._templates.entries())
 
-    async def _work(self, moment: Moment, home: str, briefs: Sequence[BriefRecord]) -> WorkFacts:
+    async def _work(
+        self, moment: PromptInput, home: str, briefs: Sequence[BriefRecord]
+    ) -> WorkFacts:
         reads, agent = self._reads, moment.agent
         agent_id, focus = agent.identity.agent_id, agent.focus.current_work_item_id
-        items = await reads.open_items(agent_id, limit=PROMPT_ITEMS_READ_COUNT_MAX)
+        items = await reads.work.open_items(agent_id, limit=PROMPT_ITEMS_READ_COUNT_MAX)
         is_all = len(items) < PROMPT_ITEMS_READ_COUNT_MAX
-        count = len(items) if is_all else (await reads.work_item_counts(agent_id)).open_count
+        count = len(items) if is_all else (await reads.work.work_item_counts(agent_id)).open_count
         current = next((each for each in items if each.item.id == focus), None)
         bound = None if current is None else current.item.id
         return WorkFacts(
@@ -235,7 +237,7 @@ class ContextBuilder:
             others=tuple(each for each in items if each is not current),
             open_count=count,
             completed=tuple(
-                await reads.completed_items(agent_id, limit=PROMPT_COMPLETED_COUNT_MAX)
+                await reads.work.completed_items(agent_id, limit=PROMPT_COMPLETED_COUNT_MAX)
             ),
         )
 
@@ -249,25 +251,25 @@ class ContextBuilder:
         self, agent_id: AgentId, incoming: IncomingMessage | None
     ) -> tuple[TaskRecord, ...]:
         """Results that wait; those that this turn is shown anyway are not among them."""
-        found = await self._reads.unread_results(agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1)
+        found = await self._reads.tasks.unread_results(agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1)
         shown = () if incoming is None else (incoming.message, *incoming.unseen)
         task_ids = {message.task_id for message in shown}
         waiting = [task for task in found if task.id not in task_ids]
         return tuple(waiting[:PROMPT_RESULTS_COUNT_MAX])
 
-    async def _briefs(self, moment: Moment) -> Sequence[BriefRecord]:
+    async def _briefs(self, moment: PromptInput) -> Sequence[BriefRecord]:
         """The newest briefs, reaching back a little further than the conversation."""
         limit = len(moment.history) + PROMPT_BRIEFS_COUNT_MAX
         agent_id = moment.agent.identity.agent_id
-        return await self._reads.briefs(agent_id, limit=limit)
+        return await self._reads.events.briefs(agent_id, limit=limit)
 
 
-def moment_of(
+def prompt_input_of(
     agent: AgentState, log: TurnLog, history: Sequence[TurnLog], *, override: ModelRef | None
-) -> Moment:
+) -> PromptInput:
     """Return the moment a turn begins, or is taken up again."""
     said = (entry.data for entry in log.entries)
-    return Moment(
+    return PromptInput(
         agent=agent,
         history=tuple(history),
         incoming=next((data for data in said if isinstance(data, IncomingMessage)), None),
@@ -291,7 +293,7 @@ def _before(history: Sequence[TurnLog], briefs: Sequence[BriefRecord]) -> tuple[
     return tuple(b for b in briefs if b.turn_id not in shown)[-PROMPT_BRIEFS_COUNT_MAX:]
 
 
-def _wake(moment: Moment) -> WakeFacts | None:
+def _wake(moment: PromptInput) -> WakeFacts | None:
     if moment.incoming is None:
         return None
     agent, message = moment.agent, moment.incoming.message

@@ -1,26 +1,25 @@
-"""The room a running turn has for its conversation.
+"""The conversation of a running turn, kept within its token budget.
 
-Owns:  one calibration per model, in memory. A restart begins anew: that may cost a cached prefix,
-       and never more; the rendering of turns that can change no more: the next turn of an agent
-       reads the same ones again, and a wire that remembers how it encoded a message finds the very
-       same message; the messages the model has been shown so far. A message that was sent stays the
-       very same object, so that a wire which remembers how it encoded one need not do it again; the
-       conversation, its budget, and the facts behind every decision to shorten it.
-Rule 1: the figure in use stays until the mean has strayed from it: prompts are cut by it, and one
-        that changed with every request would change their bytes.
-Rule 2: what a model asked of tools in a turn that has ended is shown without secrets. Only the turn
-        that made a call reads it as it was written.
-Rule 3: what is kept is bounded by its size and, because each turn costs some 3 kB beside its text,
-        by count; what was not asked for longest goes first.
-Rule 4: it equals `conversation_of` of the past and the turn's log, whenever every call of the log
-        has its receipt: which is when the model is asked. Only bodies that came in with the turn
-        and are too long for its budget are shown shortened.
-Rule 5: where the agent asked for the address of its trigger, the address stands; the log has a mark
-        in its place (decide/wake/triggers).
-Rule 6: when the turn records a compaction, it is rendered anew from the log, once.
-Rule 7: whether and how is decided in decide/turns/compaction and decide/turns/compaction; what was
-        decided is recorded before a request is made from it.
-Rule 8: the budget is what the prompt leaves: the model's window without tools, frame and margin.
+Owns:  the messages sent to the model so far, their budget, and the facts behind every decision to
+       shorten them; a cache of rendered past turns; one token calibration per model, in memory.
+Rule 1: a calibration in use changes only when the measured mean has drifted from it: prompts are
+        cut by it, and a figure that changed with every request would change their bytes. A restart
+        starts uncalibrated, which costs at most a cached prefix.
+Rule 2: tool calls of finished turns are shown without secrets. Only the turn that made a call reads
+        it as written.
+Rule 3: the cache is bounded by size and, since each turn costs some 3 kB beside its text, by count;
+        it evicts the least recently used.
+Rule 4: a message that was sent stays the same object, so that a wire which caches encodings per
+        message need not encode it again.
+Rule 5: the conversation equals `conversation_of` of the past and the turn's log whenever every call
+        of the log has its receipt, which holds whenever the model is asked. Only incoming bodies
+        that exceed their share of the budget are shown shortened.
+Rule 6: where the agent asked for the address of its trigger, the address is inserted; the log holds
+        a placeholder (decide/wake/triggers).
+Rule 7: when the turn records a compaction, the conversation is rendered again from the log, once.
+Rule 8: decide/turns/compaction decides on compactions; one is recorded before a request is built on
+        it.
+Rule 9: the budget is the model's window without tools, frame and margin.
 """
 
 from collections.abc import Callable
@@ -36,12 +35,12 @@ from holon.decide.providers.token_estimate import (
     tokens_of_bytes,
 )
 from holon.decide.text.secrets import Redact, log_without_secrets
-from holon.decide.turns.commits import LaneHold, entry_of
+from holon.decide.turns.commits import LaneLease, entry_of
 from holon.decide.turns.compaction import (
     BaselineOverBudget,
     Fits,
     HistoryFacts,
-    ShownPast,
+    ShownHistory,
     TurnSizes,
     compaction_of,
     decide_window,
@@ -66,7 +65,7 @@ from holon.model.agents import AgentContext
 from holon.model.commits import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.limits import MIB
 from holon.model.lru import Lru
-from holon.model.providers.prompt_frame import ConversationPlace, ProviderRequest
+from holon.model.providers.prompt_frame import ConversationPosition, ProviderRequest
 from holon.model.record import Record
 from holon.model.turns.compaction import (
     CALIBRATION_STRAY_PERCENT,
@@ -83,7 +82,7 @@ from holon.model.turns.transcript import (
     TurnCompaction,
     TurnLog,
 )
-from holon.model.turns.turn import ModelFailed, ModelSpoke, TurnRecord
+from holon.model.turns.turn import ModelAnswered, ModelFailed, TurnRecord
 from holon.model.values import AgentId, Instant, TurnId
 from holon.ports.reads import StoreReads
 from holon.prompt.frame import AssembledPrompt
@@ -101,9 +100,9 @@ class TokenCalibrations:
         """Return what is known about a model's tokens."""
         return self._used.get(model_ref, UNCALIBRATED)
 
-    def hear(self, answer: ModelSpoke | ModelFailed, *, request_bytes: int) -> None:
+    def observe(self, answer: ModelAnswered | ModelFailed, *, request_bytes: int) -> None:
         """Learn from a round, if whoever answered it said how much it read."""
-        if isinstance(answer, ModelSpoke) and answer.timeline is not None:
+        if isinstance(answer, ModelAnswered) and answer.timeline is not None:
             model_ref, tokens = answer.timeline.active_model_ref, answer.usage.input_tokens
             if model_ref is not None and not answer.usage.is_estimated:
                 self.learn(model_ref, request_bytes=request_bytes, reported_tokens=tokens)
@@ -161,7 +160,7 @@ class GrowingConversation:
 
     def __init__(
         self,
-        past: ShownPast,
+        past: ShownHistory,
         turn: TurnRecord,
         *,
         input_bytes_max: int | None = None,
@@ -197,7 +196,7 @@ class GrowingConversation:
             through_round=self._through_round,
         )
 
-    def _open(self, past: ShownPast) -> None:
+    def _open(self, past: ShownHistory) -> None:
         """Begin with what came before the turn."""
         self._messages: list[ConversationMessage] = []
         append_recap(self._messages, self._turn.agent_id, past.context)
@@ -212,13 +211,13 @@ class GrowingConversation:
         own = log_with_address(log, self._trigger_url)
         return self._rendered(log) if own is log else rendered_turn(own)
 
-    def _end(self) -> ConversationPlace:
+    def _end(self) -> ConversationPosition:
         """Where the next words of the user go: into the last message, or into one of their own."""
         last = self._messages[-1] if self._messages else None
         if isinstance(last, UserMessage):
             index = len(self._messages) - 1
-            return ConversationPlace(message_index=index, block_index=len(last.blocks))
-        return ConversationPlace(message_index=len(self._messages), block_index=0)
+            return ConversationPosition(message_index=index, block_index=len(last.blocks))
+        return ConversationPosition(message_index=len(self._messages), block_index=0)
 
     def _take_in(self, log: TurnLog) -> None:
         fresh = log.entries[self._seen_count :]
@@ -247,7 +246,7 @@ class GrowingConversation:
         newest = newest_compaction(log.entries)
         assert newest is not None, "only a compaction makes the conversation begin anew"
         before = AgentContext(history_from_turn=self._turn.turn_index, recap=newest.history)
-        self._open(ShownPast(context=before))
+        self._open(ShownHistory(context=before))
         append_turn(self._messages, log, input_bytes_max=self._input_bytes_max)
         self._through_round = newest.through_round
         recap = RoundsRecap(turn_id=self._turn.turn_id, compaction=newest)
@@ -256,30 +255,30 @@ class GrowingConversation:
 
 async def read_past(
     reads: StoreReads, agent_id: AgentId, *, renderings: TurnRenderings, redact: Redact
-) -> ShownPast:
+) -> ShownHistory:
     """Return what an agent's next turn reads of those before it."""
-    context = await reads.agent_context(agent_id)
-    turns = await reads.recent_turns(
+    context = await reads.agents.agent_context(agent_id)
+    turns = await reads.turns.recent_turns(
         agent_id, limit=HISTORY_TURNS_READ_COUNT_MAX, from_turn=context.history_from_turn
     )
     shown = (renderings.shown(log, redact) for log in turns)
-    return ShownPast(context=context, turns=tuple(shown))
+    return ShownHistory(context=context, turns=tuple(shown))
 
 
-class NoRoom(Record, frozen=True, kw_only=True):
+class WindowExceeded(Record, frozen=True, kw_only=True):
     """The turn cannot go on: how it ends, and what is recorded about it."""
 
     failed: ModelFailed
     told: tuple[Change, ...]
 
 
-class ConversationRoom:
+class ConversationWindow:
     """The conversation of one turn, within its budget."""
 
     def __init__(
         self,
         prompt: AssembledPrompt,
-        past: ShownPast,
+        past: ShownHistory,
         turn: TurnRecord,
         *,
         renderings: TurnRenderings,
@@ -323,13 +322,13 @@ class ConversationRoom:
     def _sizes(self, log: TurnLog) -> TurnSizes:
         return self._conversation.sizes(log, budget_bytes=self._budget_bytes)
 
-    def due(self, log: TurnLog, state: TurnState) -> TurnCompaction | NoRoom | None:
+    def due(self, log: TurnLog, state: TurnState) -> TurnCompaction | WindowExceeded | None:
         """Return what has to be recorded before the model can be asked again, if anything."""
         chosen = decide_window(self._sizes(log))
         if isinstance(chosen, Fits):
             return None
         if isinstance(chosen, BaselineOverBudget):
-            return self._no_room(log, chosen)
+            return self._window_exceeded(log, chosen)
         shown = log_without_secrets(log, self._redact)
         return compaction_of(shown, chosen, state=state, past=self._past)
 
@@ -354,7 +353,7 @@ class ConversationRoom:
             changes.append(moved)
         return tuple(changes)
 
-    def _no_room(self, log: TurnLog, over: BaselineOverBudget) -> NoRoom:
+    def _window_exceeded(self, log: TurnLog, over: BaselineOverBudget) -> WindowExceeded:
         needed = tokens_of_bytes(over.needed_bytes, self._calibration)
         budget = tokens_of_bytes(over.budget_bytes, self._calibration)
         failure = over_budget(
@@ -365,21 +364,21 @@ class ConversationRoom:
         told = TurnBaselineOverBudget(
             turn_id=log.turn.turn_id, needed_tokens=needed, budget_tokens=budget
         )
-        return NoRoom(
+        return WindowExceeded(
             failed=ModelFailed(failure=failure),
             told=(RecordEvent(agent_id=log.turn.agent_id, event=told),),
         )
 
 
 def compaction_commit(
-    hold: LaneHold, log: TurnLog, compaction: TurnCompaction, *, now: Instant
+    lease: LaneLease, log: TurnLog, compaction: TurnCompaction, *, now: Instant
 ) -> Commit:
     """Make a compaction part of the turn."""
     return Commit(
         commit_id=f"compact:{log.turn.turn_id}:{compaction.generation}",
         at=now,
         changes=(AppendTranscript(entry=_entry(log, compaction, at=now)),),
-        expects=(hold.fence,),
+        expects=(lease.fence,),
     )
 
 

@@ -1,11 +1,11 @@
-"""Performs the steps that decide/turns/step names, until the turn is finished.
+"""Turn driver: performs the steps that decide/turns/step names, until the turn is finished.
 
-Owns:  the running turn: its log in memory, its place in the transcript, its lane's hold.
-Rule 1: the driver never decides what a turn does; it performs a step and reports what happened.
+Owns:  the running turn: its log in memory, its position in the transcript, its lane's lease.
+Rule 1: the driver never decides what a turn does; it performs a step and reports the result.
 Rule 2: a round is durable before its tools run; a tool's result is durable before the next round
-        is. The last result's commit travels while the provider is already asked.
-Rule 3: what the turn makes durable goes through its writer, which stops a stale lane.
-Rule 4: when the driver has failed, the log may be read: no commit of the turn is under way then.
+        is. The last result's commit is in flight while the provider is already called.
+Rule 3: everything the turn makes durable goes through its writer, which stops a fenced lane.
+Rule 4: when the driver has raised, the stored log is complete: no commit of the turn is in flight.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,14 +15,14 @@ from holon.decide.budgets.budget import budget_failure
 from holon.decide.queue.next_message import Interject, decide_interjection
 from holon.decide.turns.commits import (
     InterjectionFacts,
-    LaneHold,
+    LaneLease,
     RoundFacts,
     interjection_commit,
     interjection_entry,
     round_changes,
     round_commit,
 )
-from holon.decide.turns.compaction import ShownPast
+from holon.decide.turns.compaction import ShownHistory
 from holon.decide.turns.replay import replay
 from holon.decide.turns.step import advance, compaction_recorded, reminder_recorded
 from holon.model.budgets import BudgetHold
@@ -39,8 +39,8 @@ from holon.model.turns.transcript import TurnCompaction, TurnLog
 from holon.model.turns.turn import (
     CallModel,
     Finish,
+    ModelAnswered,
     ModelFailed,
-    ModelSpoke,
     OperatorInterjected,
     RoundTiming,
     RunTools,
@@ -61,22 +61,22 @@ from holon.ports.tracer import Tracer
 from holon.prompt.frame import Assembly
 from holon.prompt.planner import PinnedOverBudget
 from holon.runtime.background import raise_unless_bug
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import DECISIONS_COUNT_MAX
 from holon.runtime.guidance.instruction_watch import InstructionWatch
 from holon.runtime.providers.caller import ProviderCaller
-from holon.runtime.turns.context import ContextBuilder, moment_of, no_prompt
+from holon.runtime.turns.context import ContextBuilder, no_prompt, prompt_input_of
 from holon.runtime.turns.conversation import (
-    ConversationRoom,
-    NoRoom,
+    ConversationWindow,
     TokenCalibrations,
     TurnRenderings,
+    WindowExceeded,
     compaction_commit,
     read_past,
 )
 from holon.runtime.turns.log import LaneFencedError, LiveLog, TurnWriter
 from holon.runtime.turns.tool_runner import ToolRunner
-from holon.runtime.work.reminder import ReminderLook
+from holon.runtime.work.reminder import ReminderCheck
 from holon.tools.registry import ToolRegistry
 
 RoundGate: TypeAlias = Callable[[AgentId], FailureArtifact | None]
@@ -99,14 +99,14 @@ class TurnDriver:
 
     def __init__(
         self,
-        hold: LaneHold,
+        lease: LaneLease,
         *,
         store: Store,
         clock: Clock,
         tools: ToolRegistry,
         runner: ToolRunner,
         instructions: InstructionWatch,
-        pace: PaceDesk,
+        governor: TurnGovernor,
         context: ContextBuilder,
         provider: ProviderCaller,
         reminders: ReminderPolicy,
@@ -118,13 +118,13 @@ class TurnDriver:
         round_gate: RoundGate,
     ) -> None:
         """`round_gate` is asked before each round; an answer ends the turn with it."""
-        self._hold = hold
+        self._lease = lease
         self._reads = store.reads
         self._clock = clock
         self._tools = tools
         self._runner = runner
         self._instructions = instructions
-        self._pace = pace
+        self._governor = governor
         self._context = context
         self._provider = provider
         self._calibrations = calibrations
@@ -134,10 +134,10 @@ class TurnDriver:
         self._failpoints = failpoints
         self._round_gate = round_gate
         self._writer = TurnWriter(store=store, clock=clock, failpoints=failpoints)
-        self._reminders = ReminderLook(
-            hold, reads=store.reads, clock=clock, routing=provider.routing, policy=reminders
+        self._reminders = ReminderCheck(
+            lease, reads=store.reads, clock=clock, routing=provider.routing, policy=reminders
         )
-        self._untold: tuple[Change, ...] = ()
+        self._unrecorded: tuple[Change, ...] = ()
         self._final_round: tuple[Change, ...] = ()
         self._failed_timeline: AttemptTimeline | None = None
         self._budget_hold: BudgetHold | None = None
@@ -155,11 +155,11 @@ class TurnDriver:
         )
         prompt = await self._assembled(log, past.turns)
         url = await self._context.trigger_url(log.turn.agent_id)
-        self._room = self._room_for(prompt, past, log.turn, trigger_url=url)
+        self._window = self._window_for(prompt, past, log.turn, trigger_url=url)
         took_ms = (self._clock.monotonic_ns() - began_ns) // 1_000_000
         built = TurnContextBuilt(turn_id=log.turn.turn_id, context_build_ms=took_ms)
         # Told with the first round, or with the end where no round came: never a commit of its own.
-        self._untold = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
+        self._unrecorded = (RecordEvent(agent_id=log.turn.agent_id, event=built),)
         self._state, step = resumption.state, resumption.step
         self._round_number = resumption.round_number
         self._usage = resumption.usage
@@ -168,16 +168,16 @@ class TurnDriver:
                 step = await self._take(step)
         except Exception as error:
             raise_unless_bug(error)
-            await self._writer.land()  # a result that still travels belongs to the log
+            await self._writer.wait_in_flight()  # a result that still travels belongs to the log
             raise
-        await self._writer.land()
+        await self._writer.wait_in_flight()
         instructions = await self._instructions.ending(self._live.log)
         return TurnEnd(
             finish=step,
             log=self._live.log,
             usage=self._usage,
             round_count=self._round_number,
-            final_round=(*self._untold, *self._final_round, *self._ending(), *instructions),
+            final_round=(*self._unrecorded, *self._final_round, *self._ending(), *instructions),
             failed_timeline=self._failed_timeline,
             budget_hold=self._budget_hold,
         )
@@ -188,18 +188,20 @@ class TurnDriver:
                 if self._round_number > 0:
                     if (failed := await self._out_of_budget()) is not None:
                         return await self._record_round(failed)
-                    await self._hear(SafePoint.BEFORE_PROVIDER_CONTINUATION)
+                    await self._accept_interjections(SafePoint.BEFORE_PROVIDER_CONTINUATION)
                     await self._remind()
                 return await self._record_round(await self._ask_model())
             case RunTools():
-                await self._hear(SafePoint.BEFORE_TOOL_EXECUTION)
+                await self._accept_interjections(SafePoint.BEFORE_TOOL_EXECUTION)
                 following = self._fold(await self._run_tools())
-                return await self._hear(SafePoint.AFTER_TOOL_RESULTS) or following
+                return await self._accept_interjections(SafePoint.AFTER_TOOL_RESULTS) or following
 
     async def _out_of_budget(self) -> ModelFailed | None:
         """Put the turn off when a budget has nothing left for another round."""
-        await self._writer.land()
-        self._budget_hold = hold = await self._pace.hold_inside(self._live.log, self._usage)
+        await self._writer.wait_in_flight()
+        self._budget_hold = hold = await self._governor.hold_between_rounds(
+            self._live.log, self._usage
+        )
         return (
             None if hold is None else ModelFailed(failure=budget_failure(hold), retry_at=hold.until)
         )
@@ -209,7 +211,7 @@ class TurnDriver:
         commit = await self._reminders.due_commit(self._state, self._live, self._override)
         if commit is None:
             return
-        await self._writer.land()
+        await self._writer.wait_in_flight()
         await self._writer.apply(commit)
         if any(isinstance(change, AppendTranscript) for change in commit.changes):
             self._live.absorb(commit)
@@ -221,21 +223,21 @@ class TurnDriver:
 
     async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
         """The prompt as this turn begins; a later change of model is for later turns."""
-        agent = await self._reads.agent(log.turn.agent_id)
+        agent = await self._reads.agents.agent(log.turn.agent_id)
         if agent is None:
             raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
         chosen = agent.model.override_model
         self._override = parse_model_ref(chosen) if chosen is not None else None
-        moment = moment_of(agent, log, history, override=self._override)
+        moment = prompt_input_of(agent, log, history, override=self._override)
         return await self._context.assembled(moment)
 
-    def _room_for(
-        self, prompt: Assembly, past: ShownPast, turn: TurnRecord, *, trigger_url: str | None
-    ) -> ConversationRoom | PinnedOverBudget:
+    def _window_for(
+        self, prompt: Assembly, past: ShownHistory, turn: TurnRecord, *, trigger_url: str | None
+    ) -> ConversationWindow | PinnedOverBudget:
         """Where there is no prompt there is no conversation either."""
         if isinstance(prompt, PinnedOverBudget):
             return prompt
-        return ConversationRoom(
+        return ConversationWindow(
             prompt,
             past,
             turn,
@@ -244,17 +246,17 @@ class TurnDriver:
             trigger_url=trigger_url,
         )
 
-    async def _ask_model(self) -> ModelSpoke | ModelFailed:
+    async def _ask_model(self) -> ModelAnswered | ModelFailed:
         if (limit := self._round_gate(self._live.turn.agent_id)) is not None:
             return ModelFailed(failure=limit)
-        if isinstance(self._room, PinnedOverBudget):
-            return ModelFailed(failure=no_prompt(self._room))
-        if (failed := await self._make_room(self._room)) is not None:
+        if isinstance(self._window, PinnedOverBudget):
+            return ModelFailed(failure=no_prompt(self._window))
+        if (failed := await self._compact_if_needed(self._window)) is not None:
             return failed
         await self._failpoints.reach(Failpoint.PROVIDER_BEFORE_CALL)
         clock = self._clock
         began_ns = clock.monotonic_ns()
-        request = self._room.request(self._live.log, self._tools.specs)
+        request = self._window.request(self._live.log, self._tools.specs)
         asked_ns, started_at = clock.monotonic_ns(), clock.now()
         answer = await self._provider.ask(request, override=self._override)
         self._timing = RoundTiming(
@@ -263,24 +265,24 @@ class TurnDriver:
             started_at=started_at,
             completed_at=clock.now(),
         )
-        self._tracer.round_ended(self._hold.turn_id, answer, self._timing)
-        request_bytes = self._room.request_bytes(self._live.log)
-        self._calibrations.hear(answer, request_bytes=request_bytes)
-        await self._writer.land()
+        self._tracer.round_ended(self._lease.turn_id, answer, self._timing)
+        request_bytes = self._window.request_bytes(self._live.log)
+        self._calibrations.observe(answer, request_bytes=request_bytes)
+        await self._writer.wait_in_flight()
         return answer
 
-    async def _make_room(self, room: ConversationRoom) -> ModelFailed | None:
+    async def _compact_if_needed(self, room: ConversationWindow) -> ModelFailed | None:
         """Shorten the conversation when it has outgrown its budget; say when that cannot be."""
         log, now = self._live.log, self._clock.now()
         match room.due(log, self._state):
             case None:
                 return None
-            case NoRoom(failed=failed, told=told):
+            case WindowExceeded(failed=failed, told=told):
                 self._final_round = told
                 return failed
             case TurnCompaction() as compaction:
-                commit = compaction_commit(self._hold, log, compaction, now=now)
-                await self._writer.land()
+                commit = compaction_commit(self._lease, log, compaction, now=now)
+                await self._writer.wait_in_flight()
                 await self._writer.apply(commit)
                 self._live.absorb(commit)
                 is_asked = compaction.request is not None
@@ -289,12 +291,12 @@ class TurnDriver:
 
     def _ending(self) -> tuple[Change, ...]:
         """What the turn leaves for those after it to read, settled with it."""
-        if isinstance(self._room, PinnedOverBudget):
+        if isinstance(self._window, PinnedOverBudget):
             return ()
         now = self._clock.now()
-        return self._room.ending(self._live.log, self._final_round, now=now)
+        return self._window.ending(self._live.log, self._final_round, now=now)
 
-    async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
+    async def _record_round(self, answer: ModelAnswered | ModelFailed) -> TurnStep:
         step = self._fold(answer)
         if isinstance(answer, ModelFailed):
             self._failed_timeline = answer.timeline
@@ -302,16 +304,16 @@ class TurnDriver:
         self._usage = self._usage.plus(answer.usage)
         self._round_number += 1
         facts = RoundFacts(
-            hold=self._hold,
+            lease=self._lease,
             turn=self._live.turn,
             round_number=self._round_number,
             position=self._live.next_position,
             spoke=answer,
             step=step,
             timing=self._timing,
-            before=self._untold,
+            before=self._unrecorded,
         )
-        self._untold = ()
+        self._unrecorded = ()
         now = self._clock.now()
         point = SafePoint.AFTER_PROVIDER_ROUND
         if isinstance(step, Finish) and (
@@ -324,12 +326,12 @@ class TurnDriver:
         await self._writer.apply(commit)
         self._live.absorb(commit)
         await self._failpoints.reach(Failpoint.ROUND_AFTER_COMMIT)
-        return await self._hear(point) or step
+        return await self._accept_interjections(point) or step
 
     async def _run_tools(self) -> ToolsReturned:
         pending = self._live.unanswered(self._round_number)
         for index, call in enumerate(pending):
-            await self._writer.land()
+            await self._writer.wait_in_flight()
             receipt = await self._finish_call(call, last=index == len(pending) - 1)
             self._live.finish(call.effect_id, receipt)
         return ToolsReturned(receipts=self._live.receipts(self._round_number))
@@ -337,10 +339,10 @@ class TurnDriver:
     async def _finish_call(self, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
         message_id = self._live.turn.message_id
         for _ in range(DECISIONS_COUNT_MAX):
-            finished = await self._runner.run(call, self._hold, message_id=message_id)
+            finished = await self._runner.run(call, self._lease, message_id=message_id)
             await self._failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
-            unguarded = finished.commit.expects == (self._hold.fence,)
-            if last and unguarded and self._writer.send_off(finished.commit):
+            unguarded = finished.commit.expects == (self._lease.fence,)
+            if last and unguarded and self._writer.submit(finished.commit):
                 return finished.receipt
             outcome = await self._writer.try_apply(finished.commit)
             await self._failpoints.reach(Failpoint.TOOL_AFTER_DONE)
@@ -350,29 +352,29 @@ class TurnDriver:
                 break
         raise LaneFencedError(f"the result of {call.effect_id} could not be recorded")
 
-    async def _hear(self, point: SafePoint) -> TurnStep | None:
+    async def _accept_interjections(self, point: SafePoint) -> TurnStep | None:
         """Let waiting operator messages in; return the step that follows, if any came."""
         following: TurnStep | None = None
         for message, text in await self._waiting_interjections(point):
-            following = await self._let_in(message, text, point) or following
+            following = await self._interject(message, text, point) or following
         return following
 
     async def _waiting_interjections(self, point: SafePoint) -> list[tuple[MessageEnvelope, str]]:
-        waiting = await self._reads.interjections(
-            self._hold.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
+        waiting = await self._reads.queue.interjections(
+            self._lease.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
         )
         judged = ((m, decide_interjection(m, point)) for m in waiting)
         return [(m, verdict.text) for m, verdict in judged if isinstance(verdict, Interject)]
 
-    async def _let_in(
+    async def _interject(
         self, message: MessageEnvelope, text: str, point: SafePoint
     ) -> TurnStep | None:
         now = self._clock.now()
-        snapshot = await self._reads.snapshot(self._hold.agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(self._lease.agent_id, now=now)
         if snapshot is None:
-            raise LaneFencedError(f"agent {self._hold.agent_id} is gone")
+            raise LaneFencedError(f"agent {self._lease.agent_id} is gone")
         facts = InterjectionFacts(
-            hold=self._hold,
+            lease=self._lease,
             turn=self._live.turn,
             message=message,
             text=text,

@@ -1,23 +1,21 @@
-"""One agent's loop: look, claim, turn, settle, rest.
+"""Lane: one agent's loop of look, claim, run the turn, settle, rest.
 
-Owns:  the step by step marking of a coroutine; the pass of the event loop between two stretches of
-       work that keep it busy. One commit may let many lanes go on at once; whoever asks something
-       from outside would wait for all of them; everything that happens to an agent while it is
-       awake. A lane exists only while there is something to do; an agent at rest holds no task and
-       no memory.
-Rule 1: the mark stands only while the turn itself runs, never while it waits. Of all turns that are
-        open when a process hangs or is killed, the one that had the processor is then known, and
-        those that only waited are not blamed for it.
-Rule 2: nobody stays in it. A lane is past it when its stretch begins, so that one which then waits
-        for a slow disk keeps no other waiting.
-Rule 3: a few turns go through together: what they write then becomes one group for the disk.
-Rule 4: each look starts from fresh rows; the lane remembers nothing between looks.
-Rule 5: a lane that was fenced stops at once; whoever fenced it decides what comes next.
-Rule 6: few lanes look and claim at once, however many agents there is news of: what comes in from
-        outside is not kept waiting by them. Those that are in a turn are not counted; where a turn
-        keeps the processor busy, at its beginning and its end, many get through one by one.
-Rule 7: a bug in a turn, or in its settlement, fails the turn. Any other ends the lane; its agent is
-        left down (Scheduler, rule 5).
+Owns:  everything an agent does while it is awake, with a throttle on busy turns and a mark of the
+       turn that holds the processor. A lane exists only while there is work; an agent at rest has
+       no task and no memory.
+Rule 1: each look starts from fresh rows; the lane keeps no state between looks.
+Rule 2: a fenced lane stops at once; the commit that fenced it determines what comes next.
+Rule 3: few lanes look and claim at a time, however many agents have changed rows, so that incoming
+        requests are not delayed. Lanes in a turn are not counted; where a turn keeps the processor
+        busy, at its beginning and end, the throttle lets many pass one by one.
+Rule 4: a bug in a turn, or in its settlement, fails the turn. Any other ends the lane, and its
+        agent is left down (Scheduler, rule 5).
+Rule 5: the mark is set only while the turn's own code runs, never while it waits. When the process
+        hangs or is killed, that identifies the one turn that was executing, and the open turns that
+        only waited are not blamed.
+Rule 6: a lane leaves the throttle when its busy section begins, so that one which then waits for a
+        slow disk delays no other.
+Rule 7: the throttle lets a few turns pass together: their commits then share one write to the disk.
 """
 
 from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -40,7 +38,7 @@ from holon.decide.turns.closure import (
 )
 from holon.decide.turns.commits import (
     ClaimFacts,
-    LaneHold,
+    LaneLease,
     claim_commit,
     liveness_commit,
     resume_commit,
@@ -58,10 +56,10 @@ from holon.decide.wake.activation import (
     RestUntil,
     ReviewBudget,
     RunQueue,
-    StayDown,
+    StayInactive,
     decide_activation,
 )
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.commits import Applied
 from holon.model.events.briefs import FailureArtifact
 from holon.model.events.reads import AgentSnapshot, WeighedItem
@@ -78,12 +76,12 @@ from holon.ports.store import Store
 from holon.ports.tracer import Tracer
 from holon.ports.turns import TurnMark
 from holon.runtime.background import raise_unless_bug
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import apply_patiently
 from holon.runtime.turns.driver import TurnDriver, TurnEnd
 from holon.runtime.turns.log import LaneFencedError, opened_log
 from holon.runtime.turns.settler import Settler
-from holon.runtime.wake.ticks import TickDesk
+from holon.runtime.wake.ticks import TickService
 
 T = TypeVar("T")
 
@@ -120,7 +118,7 @@ class Marked(Generic[T]):
 TOGETHER_COUNT_MAX: Final = 8
 
 
-class Turnstile:
+class TurnThrottle:
     """Lets the turns of one host through."""
 
     def __init__(self) -> None:
@@ -149,14 +147,14 @@ class _Turn(Record, frozen=True, kw_only=True):
     message: MessageEnvelope
     pick: Pick
     reentry: Reentry
-    pace: AgentPace
+    pace: TurnRateState
 
 
 class _Claimed(Record, frozen=True, kw_only=True):
     """A turn that is open and this lane's to carry on."""
 
     message: MessageEnvelope
-    hold: LaneHold
+    lease: LaneLease
     log: TurnLog
 
 
@@ -166,10 +164,10 @@ class Lane:
     def __init__(
         self,
         *,
-        ticks: TickDesk,
-        drive: Callable[[LaneHold], TurnDriver],
+        ticks: TickService,
+        drive: Callable[[LaneLease], TurnDriver],
         settler: Settler,
-        pace: PaceDesk,
+        governor: TurnGovernor,
         store: Store,
         clock: Clock,
         ids: IdSource,
@@ -188,27 +186,27 @@ class Lane:
         self._ticks = ticks
         self._drive = drive
         self._settler = settler
-        self._pace = pace
+        self._governor = governor
         self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
-        self._turnstile = Turnstile()
+        self._throttle = TurnThrottle()
 
     async def run(
         self,
         agent_id: AgentId,
         *,
-        about_to_look: Callable[[], None],
+        before_look: Callable[[], None],
         may_go_on: Callable[[], bool],
     ) -> None:
         """Work until the rows give no reason to go on.
 
-        `about_to_look` is called before each look at the rows, so that a commit which lands during
+        `before_look` is called before each look at the rows, so that a commit which lands during
         or after the look is known to be news. `may_go_on` is asked before that: a host that is
         about to end claims nothing more.
         """
         try:
             while may_go_on():
                 async with self._looking:
-                    found = may_go_on() and await self._look(agent_id, about_to_look)
+                    found = may_go_on() and await self._look(agent_id, before_look)
                 if isinstance(found, _Claimed):
                     await self._run_turn(found)
                 elif not found:
@@ -216,11 +214,11 @@ class Lane:
         except LaneFencedError as fenced:
             self._journal.note("lane_fenced", str(fenced), agent_id=agent_id)
 
-    async def _look(self, agent_id: AgentId, about_to_look: Callable[[], None]) -> _Claimed | bool:
+    async def _look(self, agent_id: AgentId, before_look: Callable[[], None]) -> _Claimed | bool:
         """Return a turn to carry on, or else whether to look again."""
-        about_to_look()
+        before_look()
         now = self._clock.now()
-        snapshot = await self._store.reads.snapshot(agent_id, now=now)
+        snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
         if snapshot is None:
             return False
         decision = decide_activation(snapshot, now=now)
@@ -228,7 +226,7 @@ class Lane:
             case RunQueue():
                 return await self._run_queue(snapshot)
             case ReviewBudget():
-                return await self._pace.review(snapshot)
+                return await self._governor.review(snapshot)
             case EmitHintTick():
                 return await self._ticks.emit_hint_tick(snapshot, decision)
             case ContinueActive() | OfferQueued():
@@ -237,18 +235,18 @@ class Lane:
                 return await self._ticks.emit_recheck_tick(snapshot, decision)
             case AskOperator():
                 return await self._ticks.ask_operator(snapshot, decision)
-            case StayDown() | RestUntil() | Rest():
+            case StayInactive() | RestUntil() | Rest():
                 return False
             case _:
                 assert_never(decision)
 
     async def _run_queue(self, snapshot: AgentSnapshot) -> _Claimed | bool:
         if snapshot.claimed_message_id is not None:
-            return await self._go_on(snapshot) or True
+            return await self._resume_turn(snapshot) or True
         pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         if pick is None:
             return False
-        entry = await self._store.reads.message(pick.message_id)
+        entry = await self._store.reads.queue.message(pick.message_id)
         if entry is None:
             return True
         return await self._dispatch(snapshot, entry, pick) or True
@@ -264,7 +262,7 @@ class Lane:
                 commit = liveness_commit(message, continuation, passed_over=passed_over, now=now)
                 await apply_patiently(self._store, commit, clock=self._clock)
             case Reentry():
-                pace = await self._pace.may_start(snapshot, entry, continuation, pick)
+                pace = await self._governor.may_start(snapshot, entry, continuation, pick)
                 if pace is not None:
                     turn = _Turn(message=message, pick=pick, reentry=continuation, pace=pace)
                     return await self._claim(snapshot, turn)
@@ -275,7 +273,7 @@ class Lane:
     async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
         message, task = entry.message, None
         if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
-            task = await self._store.reads.task(message.task_id)
+            task = await self._store.reads.tasks.task(message.task_id)
         facts = ContinuationFacts(
             kind=message.kind,
             contentful=is_contentful(message.body),
@@ -290,16 +288,18 @@ class Lane:
     async def _mootness(self, entry: QueueEntry) -> str | None:
         reads = self._store.reads
         timer_id, item_id = timer_in_question(entry), item_in_question(entry)
-        timer = None if timer_id is None else await reads.timer(timer_id)
-        item = None if item_id is None else await reads.work_item(item_id)
+        timer = None if timer_id is None else await reads.wake.timer(timer_id)
+        item = None if item_id is None else await reads.work.work_item(item_id)
         offered = None
         if item is not None:
-            offered = WeighedItem(item=item, waits=tuple(await reads.item_waits(item.id)))
+            offered = WeighedItem(item=item, waits=tuple(await reads.wake.item_waits(item.id)))
         return mootness(entry, timer=timer, offered=offered)
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         message = turn.message
-        unseen = await self._store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
+        unseen = await self._store.reads.queue.unseen(
+            message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX
+        )
         facts = ClaimFacts(
             snapshot=snapshot,
             message=message,
@@ -314,19 +314,19 @@ class Lane:
         await self._failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
         if outcome != Applied():  # a replayed claim belongs to an earlier look: look again
             return None
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=message.agent_id,
             turn_id=facts.turn_id,
             generation=snapshot.agent.generation + 1,
         )
-        return _Claimed(message=message, hold=hold, log=opened_log(commit))
+        return _Claimed(message=message, lease=lease, log=opened_log(commit))
 
-    async def _go_on(self, snapshot: AgentSnapshot) -> _Claimed | None:
+    async def _resume_turn(self, snapshot: AgentSnapshot) -> _Claimed | None:
         """Take up the turn that is open, as recovery or a cut-off lane left it."""
         agent = snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
-        entry = await self._store.reads.message(claimed) if claimed else None
-        log = await self._store.reads.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.queue.message(claimed) if claimed else None
+        log = await self._store.reads.turns.turn_log(turn_id) if turn_id else None
         if entry is None or log is None:
             raise LaneFencedError("a claim without an open turn")
         if interrupted := plan_turn(log).interrupted:
@@ -335,32 +335,32 @@ class Lane:
             )
             await apply_patiently(self._store, commit, clock=self._clock)
             return None  # the next look finds the turn ready to go on
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=agent.identity.agent_id,
             turn_id=log.turn.turn_id,
             generation=agent.generation,
         )
-        return _Claimed(message=entry.message, hold=hold, log=log)
+        return _Claimed(message=entry.message, lease=lease, log=log)
 
     async def _run_turn(self, claimed: _Claimed) -> None:
-        hold = claimed.hold
-        tracer, turnstile = self._tracer, self._turnstile
-        with turnstile.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
-            await turnstile.pass_through()
+        lease = claimed.lease
+        tracer, throttle = self._tracer, self._throttle
+        with throttle.turn(), tracer.turn(lease.agent_id, lease.turn_id) as span:
+            await throttle.pass_through()
             try:
-                end = await self._marked(self._driven(claimed.log, hold), hold)
+                end = await self._marked(self._drive_turn(claimed.log, lease), lease)
             finally:
-                self._pace.turn_ended(hold.agent_id)  # its settlement counts it
-            await turnstile.pass_through()
-            end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
+                self._governor.turn_ended(lease.agent_id)  # its settlement counts it
+            await throttle.pass_through()
+            end = await self._marked(self._settler.settle(end, claimed.message, lease), lease)
             span.ended(end.finish, end.usage, end.round_count)
 
-    def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
-        return Marked(work, self._turn_mark, hold.turn_id)
+    def _marked(self, work: Coroutine[Any, Any, TurnEnd], lease: LaneLease) -> Marked[TurnEnd]:
+        return Marked(work, self._turn_mark, lease.turn_id)
 
-    async def _driven(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
+    async def _drive_turn(self, log: TurnLog, lease: LaneLease) -> TurnEnd:
         try:
-            return await self._drive(hold).run(log)
+            return await self._drive(lease).run(log)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
             self._journal.note(
@@ -368,16 +368,16 @@ class Lane:
                 "a turn failed unexpectedly (a bug)",
                 level=LogLevel.ERROR,
                 error=error,
-                agent_id=hold.agent_id,
-                turn_id=hold.turn_id,
+                agent_id=lease.agent_id,
+                turn_id=lease.turn_id,
             )
-            return await self._broken_off(hold, failure_of(error))
+            return await self._crashed_end(lease, failure_of(error))
 
-    async def _broken_off(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
+    async def _crashed_end(self, lease: LaneLease, failure: FailureArtifact) -> TurnEnd:
         """How a turn ends that the runtime itself could not carry on with."""
-        log = await self._store.reads.turn_log(hold.turn_id)
+        log = await self._store.reads.turns.turn_log(lease.turn_id)
         if log is None:
-            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+            raise LaneFencedError(f"turn {lease.turn_id} is gone")
         spent = spent_in(log)
         return TurnEnd(
             finish=cut_off(log, failure),

@@ -1,10 +1,11 @@
-"""The running turn's log in memory, kept equal to what its commits made durable.
+"""The running turn's log, and the writer that makes it durable.
 
-Owns:  appending what a commit recorded. A restart would read the same log from the store; how a
-       lane writes: patiently on a full disk, never past its fence, and with at most one commit
-       travelling while the provider is already asked.
-Rule 1: a refused commit means the lane is stale (LaneFencedError): stop, touch nothing more.
-Rule 2: the travelling commit has landed before the next one of its turn is written.
+Owns:  the log in memory, equal to what the turn's commits recorded (a restart reads the same from
+       the store); how a lane writes: waiting on a full disk, never past its fence, and with at most
+       one commit in flight while the provider is already called.
+Rule 1: a refused commit means that the lane is fenced (LaneFencedError): stop and write nothing
+        more.
+Rule 2: the commit in flight has completed before the next one of its turn is written.
 """
 
 from holon.decide.events.audit import audited
@@ -113,7 +114,7 @@ class TurnWriter:
         self._store = store
         self._clock = clock
         self._failpoints = failpoints
-        self._travelling: tuple[Ticket, Commit] | None = None
+        self._in_flight: tuple[Ticket, Commit] | None = None
 
     async def try_apply(self, commit: Commit) -> CommitOutcome:
         """Apply a commit that may be refused for a reason other than the fence."""
@@ -123,20 +124,20 @@ class TurnWriter:
         """Apply a commit, or stop the lane."""
         _require_applied(await self.try_apply(commit), commit)
 
-    def send_off(self, commit: Commit) -> bool:
+    def submit(self, commit: Commit) -> bool:
         """Let a commit travel while the turn goes on; False when the writer is swamped."""
         try:
-            self._travelling = (self._store.submit(audited(commit)), commit)
+            self._in_flight = (self._store.submit(audited(commit)), commit)
         except StoreFullError:
             return False
         return True
 
-    async def land(self) -> None:
+    async def wait_in_flight(self) -> None:
         """Wait for the commit that is still travelling, if one is."""
-        if self._travelling is None:
+        if self._in_flight is None:
             return
-        ticket, commit = self._travelling
-        self._travelling = None
+        ticket, commit = self._in_flight
+        self._in_flight = None
         try:
             outcome = await ticket.outcome()
         except StoreFullError:

@@ -1,16 +1,17 @@
-"""What a start does before anything else: take up what an earlier process left.
+"""Startup recovery: take over the turns and tasks an earlier process left.
 
 Owns:  performing the recovery plan, agent by agent, for all agents, eagerly.
-Rule 1: every step is a commit that may be repeated; a crash inside recovery is just another crash.
+Rule 1: every step is a commit that may be repeated; a crash during recovery is recovered like any
+        other.
 Rule 2: nothing is admitted and no lane runs until recovery is done.
-Rule 3: a command whose call was cut off is ended before the call is answered: what the model is
-        told is unknown does not go on behind its back.
-Rule 4: when all is recovered, a command and what it started run for a task or not at all. An
-        operator's abort answers a call and then ends its command; a crash in between leaves one
-        that no row speaks of.
+Rule 3: the command of an interrupted call is ended before the call is answered: the model is told
+        that its effect is unknown, so it must not continue in the background.
+Rule 4: after recovery, a command and its children run for a task or not at all. An operator's abort
+        answers a call and then ends its command; a crash in between leaves a command that no row
+        names.
 Rule 5: a task that was recorded and not yet started is started now.
-Rule 6: a bug about one agent ends no start. It is noted, the agent stays as it is and is among
-        `left`: nobody runs it until there is news of it.
+Rule 6: a bug about one agent does not end the start. It is logged, the agent stays as it is and is
+        added to `left`: it gets no lane until its rows change.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from holon.decide.tasks.commands import run_id_of, run_ids_of_call
-from holon.decide.turns.commits import LaneHold, resume_commit
+from holon.decide.turns.commits import LaneLease, resume_commit
 from holon.decide.turns.context_too_long import SOURCE as CONTEXT_TOO_LONG
 from holon.decide.turns.context_too_long import ended_by_other_models
 from holon.decide.turns.recovery import (
@@ -44,11 +45,11 @@ from holon.ports.store import Store
 from holon.ports.tasks import Shell
 from holon.ports.turns import TurnMark
 from holon.runtime.background import bug_noted
-from holon.runtime.budgets import PaceDesk
+from holon.runtime.budgets import TurnGovernor
 from holon.runtime.commits import apply_patiently, patiently
 from holon.runtime.providers.routing import ModelRouting
-from holon.runtime.tasks.records import TaskDesk
-from holon.runtime.tasks.supervisor import TaskSupervisor, spared
+from holon.runtime.tasks.records import TaskService
+from holon.runtime.tasks.supervisor import TaskSupervisor, os_errors_noted
 from holon.runtime.turns.driver import TurnEnd
 from holon.runtime.turns.settler import Settler
 
@@ -68,8 +69,8 @@ class Recovery:
         journal: Journal,
         turn_mark: TurnMark,
         settler: Settler,
-        pace: PaceDesk,
-        tasks: TaskDesk,
+        governor: TurnGovernor,
+        tasks: TaskService,
         supervisor: TaskSupervisor,
         start: Callable[[TaskRecord], Awaitable[bool]],
     ) -> None:
@@ -83,7 +84,7 @@ class Recovery:
         self._journal = journal
         self._turn_mark = turn_mark
         self._settler = settler
-        self._pace = pace
+        self._governor = governor
         self._tasks = tasks
         self._supervisor = supervisor
         self._figures: Counter[str] = Counter()
@@ -92,11 +93,11 @@ class Recovery:
     async def run(self) -> None:
         """Recover every open turn and every task nobody runs any more."""
         reads = self._store.reads
-        for agent_id in await reads.agents_with_open_turns():
+        for agent_id in await reads.turns.agents_with_open_turns():
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
             await self._failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
-        open_tasks = await reads.open_tasks()
-        live = {*await self._supervisor.take_up(open_tasks)}
+        open_tasks = await reads.tasks.open_tasks()
+        live = {*await self._supervisor.reattach(open_tasks)}
         for task in open_tasks:
             if task.id not in live:
                 await self._guarded(task.agent_id, partial(self._start_left, task, live))
@@ -105,7 +106,7 @@ class Recovery:
                 await self._guarded(plan.advance.agent_id, partial(self._interrupt, plan))
         self._figures["tasks_taken_up"] = len(live)
         await self._end_strays([task for task in open_tasks if task.id in live])
-        await self._pace.review_all()
+        await self._governor.review_all()
         await self._release_for_other_models()
         await self._restore_skills()
         self._tell()
@@ -146,9 +147,9 @@ class Recovery:
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
         reads, now = self._store.reads, self._clock.now()
-        snapshot = await reads.snapshot(agent_id, now=now)
+        snapshot = await reads.agents.snapshot(agent_id, now=now)
         turn_id = snapshot.agent.focus.open_turn_id if snapshot else None
-        log = await reads.turn_log(turn_id) if turn_id else None
+        log = await reads.turns.turn_log(turn_id) if turn_id else None
         if snapshot is None or log is None:
             return
         plan = plan_turn(log, ended_process=self._turn_mark.left_by == turn_id)
@@ -170,7 +171,9 @@ class Recovery:
         shell = self._shell
         for call in interrupted:
             for run_id in run_ids_of_call(call.tool_name, call.effect_id):
-                with spared(self._journal, "a command that was cut off could not be ended"):
+                with os_errors_noted(
+                    self._journal, "a command that was cut off could not be ended"
+                ):
                     command = await shell.attach(run_id)
                     if command is not None:
                         await command.stop(force=True)
@@ -179,7 +182,7 @@ class Recovery:
     async def _end_strays(self, live: Sequence[TaskRecord]) -> None:
         journal, owned = self._journal, {run_id_of(task) for task in live}
         unended: Sequence[str] = ()
-        with spared(journal, "whether commands go on astray cannot be looked at"):
+        with os_errors_noted(journal, "whether commands go on astray cannot be looked at"):
             unended = await self._shell.unended_runs()
         for run_id in unended:
             if run_id in owned:
@@ -188,7 +191,7 @@ class Recovery:
                 await self._end_stray(run_id)
 
     async def _end_stray(self, run_id: str) -> None:
-        with spared(self._journal, "a stray command could not be ended"):
+        with os_errors_noted(self._journal, "a stray command could not be ended"):
             command = await self._shell.attach(run_id)
             if command is not None:
                 self._figures["commands_ended"] += 1
@@ -198,7 +201,7 @@ class Recovery:
         self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan | SetAsideTurnPlan
     ) -> None:
         """Settle a turn that ends the process each time it is taken up."""
-        entry = await self._store.reads.message(log.turn.message_id)
+        entry = await self._store.reads.queue.message(log.turn.message_id)
         if entry is None:
             return
         spent = spent_in(log)
@@ -209,19 +212,19 @@ class Recovery:
             round_count=spent.round_count,
             final_round=plan.interrupted,
         )
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=log.turn.agent_id,
             turn_id=log.turn.turn_id,
             generation=snapshot.agent.generation,
         )
         if isinstance(plan, SetAsideTurnPlan):
-            await self._settler.set_aside(end, entry.message, hold)
+            await self._settler.set_aside(end, entry.message, lease)
         else:
-            await self._settler.settle(end, entry.message, hold)
+            await self._settler.settle(end, entry.message, lease)
 
     async def _restore_skills(self) -> None:
         """Mark what an earlier process left session_active as restored."""
-        if not await self._store.reads.has_skills_to_restore():
+        if not await self._store.reads.guidance.has_skills_to_restore():
             return
         commit = Commit(
             commit_id=f"restore:{self._ids.fresh(IdPrefix.REQUEST)}",
@@ -233,9 +236,9 @@ class Recovery:
     async def _release_for_other_models(self) -> None:
         """Let items go on that waited for a larger window, now that other models are used."""
         reads = self._store.reads
-        waits = await reads.waits_on(CONTEXT_TOO_LONG)
+        waits = await reads.wake.waits_on(CONTEXT_TOO_LONG)
         for agent_id in dict.fromkeys(wait.agent_id for wait in waits):
-            agent = await reads.agent(agent_id)
+            agent = await reads.agents.agent(agent_id)
             if agent is None:
                 continue
             own = [wait for wait in waits if wait.agent_id == agent_id]

@@ -1,16 +1,17 @@
-"""Durable timers and deadlines become ticks when their moment comes.
+"""Timer dispatcher: due timers and expired waits become ticks.
 
-Owns:  everything that happens because time passed. The rows are the wheel; only how far they were
-       read is kept here, so an agent that nobody has looked at for a month is woken like any other.
-Rule 1: a fire moves the timer and queues its tick in one commit, named by its slot.
-Rule 2: the wheel reads on from where it has come, as much as its hands hold; then it sleeps until
-        the next moment, or until a commit may have brought an earlier one. It never waits for the
-        disk itself.
-Rule 3: what an agent did not take is behind the wheel and costs nothing; a commit that touches the
-        agent has it looked at again. A new host, or a clock that was set back, begins at the start.
-Rule 4: when the clock was set back, while this host runs or before, the timers it left too far in
-        the future are moved (decide/wake/timers). The monotonic reading shows when it was.
-Rule 5: a bug about one timer or wait is noted, and what came due is then as if it was not taken.
+Owns:  everything that happens because time passed. All state is in the rows; in memory are only the
+       read positions, so an agent that has been inactive for a month is woken like any other.
+Rule 1: a fire moves the timer and queues its tick in one commit, named by the timer's slot.
+Rule 2: the dispatcher reads due rows in order, up to its capacity; then it sleeps until the next
+        due moment, or until a commit may have brought an earlier one. It never waits for a commit
+        itself.
+Rule 3: a row whose tick the agent did not accept lies behind the read position and costs nothing; a
+        commit that touches the agent makes it examined again. A new host, or a clock that was set
+        back, restarts from the beginning.
+Rule 4: when the clock was set back, while this host runs or before, timers that now lie too far in
+        the future are moved (decide/wake/timers). The monotonic clock detects it.
+Rule 5: a bug about one timer or wait is logged, and the row is treated as not accepted.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -44,7 +45,7 @@ from holon.runtime.wake.scheduler import Scheduler
 CLOCK_STEP_MIN: Final = timedelta(milliseconds=CLOCK_STEP_MS_MIN)
 
 
-class TimerWheel:
+class TimerDispatcher:
     """Watches the clock for one host."""
 
     def __init__(
@@ -66,8 +67,8 @@ class TimerWheel:
         self._ingress = ingress
         self._scheduler = scheduler
         self._alarm = Alarm(self._clock)
-        self._in_hand: set[str] = set()  # timers and waits whose commit is on its way
-        self._met_again: set[str] = set()  # those of them whose agent was touched meanwhile
+        self._in_flight: set[str] = set()  # timers and waits whose commit is on its way
+        self._due_again: set[str] = set()  # those of them whose agent was touched meanwhile
         self._touched: dict[AgentId, None] = {}  # ordered, so that a seed replays exactly
         self._looked_at: datetime | None = None
         self._timers_at: DuePlace | None = None
@@ -83,17 +84,17 @@ class TimerWheel:
 
     async def run(self) -> None:
         """Handle whatever comes due, for ever."""
-        async with anyio.create_task_group() as hands:
-            hands.start_soon(self._watch_clock)
+        async with anyio.create_task_group() as workers:
+            workers.start_soon(self._watch_clock)
             while True:
                 now = self._clock.now()
                 if self._looked_at is not None and now < self._looked_at:
                     self._was_set_back = True
                 if self._was_set_back and not self._is_moving:
                     self._was_set_back, self._is_moving = False, True
-                    hands.start_soon(self._move_back, now)
-                await self._take_up(hands, now)
-                next_due = await self._store.reads.next_due_at(after=now)
+                    workers.start_soon(self._move_back, now)
+                await self._dispatch_due(workers, now)
+                next_due = await self._store.reads.wake.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
 
     async def _watch_clock(self) -> None:
@@ -113,7 +114,7 @@ class TimerWheel:
         last = None
         try:
             while True:
-                found = await self._store.reads.timers_ahead(
+                found = await self._store.reads.wake.timers_ahead(
                     now, limit=DUE_BATCH_COUNT_MAX, after=last
                 )
                 for timer in found:
@@ -136,88 +137,88 @@ class TimerWheel:
         await apply_patiently(self._store, commit, clock=self._clock)
 
     @property
-    def _room(self) -> int:
-        return DUE_BATCH_COUNT_MAX - len(self._in_hand)
+    def _capacity(self) -> int:
+        return DUE_BATCH_COUNT_MAX - len(self._in_flight)
 
-    async def _take_up(self, hands: TaskGroup, now: datetime) -> None:
+    async def _dispatch_due(self, workers: TaskGroup, now: datetime) -> None:
         """Start on what is due at `now` and was not looked at; a slow disk holds up none of it."""
         if self._looked_at is not None and now < self._looked_at:
             self._timers_at = self._waits_at = self._activated_at = None
         self._looked_at = now
-        if not await self._store.reads.is_anything_due(now):
+        if not await self._store.reads.wake.is_anything_due(now):
             self._touched.clear()  # as after nearly every commit
             self._timers_at = self._waits_at = DuePlace(now)
             self._activated_at = now
             return
-        await self._take_timers(hands, now)
-        await self._take_waits(hands, now)
-        await self._take_touched(hands, now)
+        await self._take_timers(workers, now)
+        await self._take_waits(workers, now)
+        await self._take_touched(workers, now)
         await self._take_activations(now)
 
-    async def _take_touched(self, hands: TaskGroup, now: datetime) -> None:
+    async def _take_touched(self, workers: TaskGroup, now: datetime) -> None:
         reads = self._store.reads
-        while self._touched and self._room > 0:
+        while self._touched and self._capacity > 0:
             agent_id = next(iter(self._touched))
             del self._touched[agent_id]
-            for due in await reads.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
-                self._take_timer(hands, due, now)
-            for wait in await reads.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
-                self._take_wait(hands, wait, now)
+            for due in await reads.wake.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+                self._take_timer(workers, due, now)
+            for wait in await reads.wake.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+                self._take_wait(workers, wait, now)
 
-    async def _take_timers(self, hands: TaskGroup, now: datetime) -> None:
-        if (room := self._room) <= 0:
+    async def _take_timers(self, workers: TaskGroup, now: datetime) -> None:
+        if (room := self._capacity) <= 0:
             return  # whoever is done makes room, and says so
-        found = await self._store.reads.due_timers(now, limit=room, after=self._timers_at)
+        found = await self._store.reads.wake.due_timers(now, limit=room, after=self._timers_at)
         for due in found:
-            self._take_timer(hands, due, now)
+            self._take_timer(workers, due, now)
         self._timers_at = DuePlace(now)
         if len(found) == room:
             last = found[-1].timer
             self._timers_at = DuePlace(last.next_fire_at or now, last.id)
 
-    async def _take_waits(self, hands: TaskGroup, now: datetime) -> None:
-        if (room := self._room) <= 0:
+    async def _take_waits(self, workers: TaskGroup, now: datetime) -> None:
+        if (room := self._capacity) <= 0:
             return
-        found = await self._store.reads.due_waits(now, limit=room, after=self._waits_at)
+        found = await self._store.reads.wake.due_waits(now, limit=room, after=self._waits_at)
         for wait in found:
-            self._take_wait(hands, wait, now)
+            self._take_wait(workers, wait, now)
         self._waits_at = DuePlace(now)
         if len(found) == room:
             self._waits_at = DuePlace(found[-1].deadline_at or now, found[-1].id)
 
     async def _take_activations(self, now: datetime) -> None:
-        found = await self._store.reads.due_activations(
+        found = await self._store.reads.wake.due_activations(
             now, limit=DUE_BATCH_COUNT_MAX, since=self._activated_at
         )
-        self._scheduler.moment_came(found)
+        self._scheduler.wake_agents(found)
         if len(found) < DUE_BATCH_COUNT_MAX:
             self._activated_at = now  # else the same again: those found now are on their way
 
-    def _take_timer(self, hands: TaskGroup, due: DueTimer, now: datetime) -> None:
-        self._hand_out(hands, due.timer, partial(self._fire, due, now))
+    def _take_timer(self, workers: TaskGroup, due: DueTimer, now: datetime) -> None:
+        self._start_once(workers, due.timer, partial(self._fire, due, now))
 
-    def _take_wait(self, hands: TaskGroup, wait: WaitRecord, now: datetime) -> None:
-        self._hand_out(hands, wait, partial(self._expire, wait, now))
+    def _take_wait(self, workers: TaskGroup, wait: WaitRecord, now: datetime) -> None:
+        self._start_once(workers, wait, partial(self._expire, wait, now))
 
-    def _hand_out(
-        self, hands: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
+    def _start_once(
+        self, workers: TaskGroup, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]
     ) -> None:
-        if what.id in self._in_hand:
-            self._met_again.add(what.id)
+        if what.id in self._in_flight:
+            self._due_again.add(what.id)
             return
-        self._in_hand.add(what.id)
-        hands.start_soon(self._do, what, act)
+        self._in_flight.add(what.id)
+        workers.start_soon(self._do, what, act)
 
     async def _do(self, what: TimerRecord | WaitRecord, act: Callable[[], Awaitable[None]]) -> None:
         try:
             with _guarded(self._journal, what), suppress(RefusedError):
                 await act()
                 self._touched[what.agent_id] = None  # if the rows had moved, it is still due
-            if what.id in self._met_again:
+            if what.id in self._due_again:
                 self._touched[what.agent_id] = None  # what was not taken may be taken by now
         finally:
-            self._in_hand.discard(what.id)
-            self._met_again.discard(what.id)
+            self._in_flight.discard(what.id)
+            self._due_again.discard(what.id)
             self._alarm.nudge()  # there is room for more
 
     async def _fire(self, due: DueTimer, now: datetime) -> None:

@@ -1,7 +1,8 @@
-"""Takes wake hints: signals that something changed, which are not messages.
+"""Wake hints: signals that something changed, which are not messages.
 
-Owns:  parking hints durably. Turning them into a tick is the lane's business, once it is free.
-Rule 1: a hint for a stopped agent is refused with the way to resume it; it never resumes anything.
+Owns:  storing hints durably. The lane turns them into a tick once it is free.
+Rule 1: a hint for a stopped agent is refused with the command that resumes it; a hint never
+        resumes.
 """
 
 from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
@@ -15,7 +16,7 @@ from holon.ports.store import Store
 from holon.runtime.commits import commit_decided
 
 
-class WakeDesk:
+class WakeService:
     """Where wake hints arrive."""
 
     def __init__(
@@ -35,7 +36,7 @@ class WakeDesk:
         taken: list[WakeDisposition] = []
 
         async def decide() -> Commit | Refusal:
-            snapshot = await self._store.reads.snapshot(hint.agent_id, now=self._clock.now())
+            snapshot = await self._store.reads.agents.snapshot(hint.agent_id, now=self._clock.now())
             if snapshot is None:
                 return refuse_unknown(hint.agent_id)
             if (refusal := refuse_addressee(snapshot.agent)) is not None:

@@ -1,19 +1,19 @@
-"""Decides which lanes run, from nothing but the news that rows changed.
+"""Scheduler: which agents have a running lane, driven by changed rows.
 
-Owns:  one lane at most per agent, started when a commit touches the agent.
-Rule 1: the mark that says "rows changed" is taken down before the rows are read, never after: a
-        commit that lands during the look is news for the next look.
-Rule 2: the scheduler keeps no opinion about an agent; the lane asks the rows.
-Rule 3: the backstop looks at every agent with a reason to run; whatever it has to wake is a bug,
-        and `rescue_count` says so. A clock that was set back is no bug, and tells nobody: the
-        backstop asks for those whose hold it made void.
-Rule 4: who drains claims nothing more: a turn that runs comes to its end, and what is queued behind
-        it is left to the next host.
-Rule 5: a bug about one agent costs nobody else anything. It is noted, and the agent is left down:
-        it gets a lane again when a commit touches it, and at the next start. A commit that came
-        before it was left, as its own did, and a moment that has come are heard at the backstop's
-        next round: a lane that breaks each time is tried once in a while, and never at once. An
-        agent that was left down is not overlooked, and no rescue is counted for it.
+Owns:  at most one lane per agent, started when a commit touches the agent.
+Rule 1: the "rows changed" mark is cleared before the rows are read, never after: a commit that
+        lands during the read then triggers the next one.
+Rule 2: the scheduler keeps no state about an agent's work; the lane decides from the rows.
+Rule 3: the backstop checks every agent with a reason to run. Each agent it has to wake is a bug,
+        counted by `rescue_count`. A clock that was set back is no bug and sends no notification, so
+        the backstop asks for the agents whose hold it made void.
+Rule 4: a draining host claims nothing more: running turns finish, and what is queued behind them is
+        left to the next host.
+Rule 5: a bug about one agent does not affect others. It is logged, and the agent is left down: it
+        gets a lane again when a commit touches it, and at the next start. A commit from before it
+        was left down (its own, for example) and a due moment are honoured at the next backstop
+        round, so a lane that crashes each time is retried now and then, never in a tight loop. An
+        agent left down does not count as overlooked, and no rescue is counted for it.
 """
 
 from collections.abc import Collection
@@ -23,7 +23,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.decide.wake.activation import Rest, RestUntil, StayInactive, decide_activation
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
 from holon.model.values import AgentId
 from holon.ports.clock import Clock
@@ -66,15 +66,15 @@ class Scheduler:
         for agent_id in left:
             self._news.pop(agent_id, None)  # what recovery itself wrote
         self._left_down.update(dict.fromkeys(left))
-        self.moment_came([agent_id for agent_id in restless if agent_id not in left])
+        self.wake_agents([agent_id for agent_id in restless if agent_id not in left])
 
     def commit_applied(self, touched: Collection[AgentId]) -> None:
         """Note that rows of these agents changed."""
         for agent_id in touched:
             self._left_down.pop(agent_id, None)
-        self.moment_came(touched)
+        self.wake_agents(touched)
 
-    def moment_came(self, agents: Collection[AgentId]) -> None:
+    def wake_agents(self, agents: Collection[AgentId]) -> None:
         """Note that these agents are to be looked at, although nobody may have touched them."""
         self._news.update(dict.fromkeys(agents))
         if any(agent_id not in self._running for agent_id in agents):
@@ -123,7 +123,7 @@ class Scheduler:
             with scope:
                 await self._lane.run(
                     agent_id,
-                    about_to_look=lambda: self._news.pop(agent_id, None),
+                    before_look=lambda: self._news.pop(agent_id, None),
                     may_go_on=lambda: not self._draining,
                 )
         except Exception as error:  # noqa: BLE001 - named boundary: a bug leaves one agent down, not the host
@@ -143,8 +143,8 @@ class Scheduler:
         clock = self._clock
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
-            self._hear_late_news()
-            self.moment_came(await self._reads.void_holds(now=clock.now()))
+            self._retry_left_down()
+            self.wake_agents(await self._reads.budgets.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -162,7 +162,7 @@ class Scheduler:
                 )
                 self.commit_applied([agent_id])
 
-    def _hear_late_news(self) -> None:
+    def _retry_left_down(self) -> None:
         """Try those again of whom there was news before they were left down."""
         self.commit_applied([a for a in self._left_down if a in self._news])
 
@@ -173,7 +173,7 @@ class Scheduler:
         """
         reads, now = self._reads, self._clock.now()
         found = {}
-        for agent_id in await reads.restless(now=now):
+        for agent_id in await reads.agents.restless(now=now):
             await checkpoint()  # there may be many, and reads keep the loop
             if any(agent_id in known for known in (self._running, self._news, self._left_down)):
                 continue
@@ -184,11 +184,11 @@ class Scheduler:
                 self._leave_down(agent_id, error)
             else:
                 if should_run:
-                    found[agent_id] = (await reads.event_bounds(agent_id))[1]
+                    found[agent_id] = (await reads.events.event_bounds(agent_id))[1]
         return found
 
     async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
-        snapshot = await self._reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return snapshot is not None and not isinstance(
-            decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
+            decide_activation(snapshot, now=now), StayInactive | Rest | RestUntil
         )

@@ -1,9 +1,9 @@
-"""Runtime-owned ticks: what the runtime tells an idle agent of its own accord.
+"""Runtime ticks: messages the runtime itself queues for an idle agent.
 
-Owns:  having each tick admitted and committed. What a tick says and changes is in decide/ticks.
-Rule 1: a desk that returns False has changed nothing, and looking again would find the same rows.
-        The lane rests: whoever moved the rows meanwhile has left news, and a tick that is in the
-        way is news itself once its moment has come.
+Owns:  admitting and committing each tick. What a tick says and changes is in decide/wake/ticks.
+Rule 1: a method that returns False changed nothing, and reading again would find the same rows. The
+        lane rests: a concurrent commit wakes it anyway, and a tick already queued for later wakes
+        it when its moment comes.
 """
 
 from holon.decide.queue.commits import ask_operator_commit
@@ -34,7 +34,7 @@ from holon.runtime.queue import Ingress
 from holon.runtime.workspaces.place import AgentPlaces
 
 
-class TickDesk:
+class TickService:
     """Emits ticks for one host."""
 
     def __init__(

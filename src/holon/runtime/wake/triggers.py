@@ -1,12 +1,13 @@
-"""External triggers: the one address of each agent, and what is delivered there.
+"""External triggers: one address per agent, and the deliveries to it.
 
-Owns:  giving an agent its trigger, rotating and revoking it, and taking deliveries in.
+Owns:  creating, rotating and revoking an agent's trigger, and accepting deliveries.
 Rule 1: a delivery is acknowledged only after its commit is durable.
-Rule 2: a delivery costs one look at rows; deliveries never wait for each other, except for repeats
-        of one another, which all get the first one's answer. A key that comes again with another
-        body is a conflict, as at every other door.
-Rule 3: whoever calls a wrong or void trigger learns nothing. Whoever calls that of a stopped agent
-        is refused with the way to resume it; the agent's log tells of it, and nothing else is kept.
+Rule 2: a delivery costs one read; deliveries never wait for each other, except for repeats of one
+        another, which all get the first one's answer. A repeated key with another body is a
+        conflict, as at every ingress.
+Rule 3: a caller of a wrong or void trigger learns nothing. A caller of a stopped agent's trigger is
+        refused with the command that resumes it; the agent's log records the refusal and nothing
+        else.
 """
 
 from typing import Final
@@ -49,7 +50,7 @@ from holon.runtime.commits import DECISIONS_COUNT_MAX, commit_decided
 _NO_KEY: Final = b""
 
 
-class TriggerDesk:
+class TriggerService:
     """The external triggers of one host."""
 
     def __init__(
@@ -66,15 +67,15 @@ class TriggerDesk:
         self._ids = ids
         self._trigger_key = trigger_key
         self._trigger_base_url = trigger_base_url
-        self._under_way: dict[tuple[TriggerId, str], anyio.Event] = {}
+        self._in_progress: dict[tuple[TriggerId, str], anyio.Event] = {}
 
     async def of(self, agent_id: AgentId) -> ExternalTrigger | None:
         """Return the trigger of an agent, if it was ever given one."""
         parse_agent_id(agent_id)
         reads = self._store.reads
-        found = await reads.trigger_of(agent_id)
+        found = await reads.wake.trigger_of(agent_id)
         if found is None:
-            agent = await reads.agent(agent_id)
+            agent = await reads.agents.agent(agent_id)
             if agent is None:
                 raise RefusedError(refuse_unknown(agent_id))
             if agent.identity.status is IdentityStatus.ARCHIVED:
@@ -119,7 +120,7 @@ class TriggerDesk:
     async def open(self, token: str, delivery: TriggerDelivery) -> TriggerTarget | None:
         """Return what a delivery is for when its token is right, or nothing."""
         trigger_id, secret = split_token(token)
-        target = await self._store.reads.trigger_target(
+        target = await self._store.reads.wake.trigger_target(
             trigger_id,
             source_key=source_key_of(trigger_id, delivery.source),
             delivery_key=delivery.delivery_key,
@@ -137,7 +138,9 @@ class TriggerDesk:
         """
         if delivery.delivery_key is None:
             return None
-        under_way = self._under_way.get((target.trigger.external_trigger_id, delivery.delivery_key))
+        under_way = self._in_progress.get(
+            (target.trigger.external_trigger_id, delivery.delivery_key)
+        )
         if under_way is not None:
             await under_way.wait()
             again = await self.open(token, delivery)
@@ -156,11 +159,11 @@ class TriggerDesk:
         if delivery.delivery_key is None:
             return await self._deliver(token, delivery, target)
         place = (target.trigger.external_trigger_id, delivery.delivery_key)
-        done = self._under_way.setdefault(place, anyio.Event())
+        done = self._in_progress.setdefault(place, anyio.Event())
         try:
             return await self._deliver(token, delivery, target)
         finally:
-            self._under_way.pop(place, None)
+            self._in_progress.pop(place, None)
             done.set()
 
     async def _deliver(

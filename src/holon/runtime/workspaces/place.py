@@ -1,7 +1,7 @@
-"""Where an agent of this host works right now.
+"""Execution places: the directory an agent works in.
 
-Owns:  the look at the agent's rows that every command, patch and task begins with, and what this
-       host can do for its agents there.
+Owns:  resolving an agent's home and its current execution root, which every command, patch and task
+       begins with, and the execution profile of this host.
 """
 
 from holon.decide.workspaces import HostRoots, agent_home_of, place_of
@@ -34,7 +34,7 @@ class AgentPlaces:
 
     async def current(self, agent_id: AgentId) -> ActiveWorkspace:
         """Return where an agent's commands and patches happen now."""
-        return self.place_of(agent_id, await self._reads.active_workspace(agent_id))
+        return self.place_of(agent_id, await self._reads.workspaces.active_workspace(agent_id))
 
 
 def profile_of(shell: Shell) -> ExecutionProfile:

@@ -1,9 +1,10 @@
-"""Workspaces as an operator handles them: attached and entered, left, forgotten.
+"""Workspace control: an operator attaches, enters, exits and detaches workspaces.
 
-Owns:  where agents work, as control-plane mutations: commits plus events, never queued messages.
-Rule 1: what was started keeps its directory; what is started after the commit runs in the new one.
-Rule 2: nothing on disk is made, changed or removed. A workspace whose directory is gone can still
-        be left and forgotten.
+Owns:  workspace bindings as control-plane mutations: commits plus events, never queued messages.
+Rule 1: a running command keeps its directory; a command started after the commit runs in the new
+        one.
+Rule 2: nothing on disk is created, changed or removed. A workspace whose directory is gone can
+        still be exited and detached.
 """
 
 from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
@@ -28,19 +29,19 @@ from holon.model.workspaces import (
     DetachWorkspace,
     ExecutionProfile,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
+    ResolvedDirectory,
     WorkspaceBindings,
 )
 from holon.ports.clock import Clock, IdSource
 from holon.ports.store import Store
 from holon.ports.tasks import Shell
-from holon.ports.workspaces import Places, WorkspaceFinder
+from holon.ports.workspaces import Directories, WorkspaceFinder
 from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
 
-class WorkspaceDesk:
+class WorkspaceService:
     """The workspaces of one host."""
 
     def __init__(
@@ -50,7 +51,7 @@ class WorkspaceDesk:
         clock: Clock,
         ids: IdSource,
         shell: Shell,
-        places: Places,
+        places: Directories,
         workspaces: WorkspaceFinder,
         agent_places: AgentPlaces,
     ) -> None:
@@ -73,7 +74,7 @@ class WorkspaceDesk:
 
     async def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
         """Return the workspaces of an agent."""
-        return await self._store.reads.workspace_bindings(agent_id)
+        return await self._store.reads.workspaces.workspace_bindings(agent_id)
 
     async def attach(self, agent_id: AgentId, path: str) -> None:
         """Make a directory's workspace known to an agent, and the one it is in."""
@@ -83,9 +84,9 @@ class WorkspaceDesk:
         async def decide() -> Commit | Refusal | None:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
-            bindings = await reads.workspace_bindings(agent_id)
+            bindings = await reads.workspaces.workspace_bindings(agent_id)
             aim = aim_of(found, bindings, now=now)
-            occupants = await reads.root_occupants(
+            occupants = await reads.workspaces.root_occupants(
                 aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )
             decision = decide_attach(agent_id, bindings, aim, occupants=occupants)
@@ -137,7 +138,7 @@ class WorkspaceDesk:
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
-    async def _found(self, path: str) -> FoundPlace:
+    async def _found(self, path: str) -> ResolvedDirectory:
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)
@@ -151,7 +152,7 @@ class WorkspaceDesk:
         return found
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if (refusal := refuse_addressee(agent)) is not None:

@@ -54,7 +54,7 @@ from holon.ports.tasks import CommandSpawnError, RunningCommand
 from holon.tools.arguments import decode_arguments, guidance_for, leniently, schema_of
 from holon.tools.tasks.foreground import (
     ROOM_BYTES,
-    CommandAsked,
+    UncheckedCommand,
     checked_command,
     ended_within,
     fitting_result,
@@ -165,8 +165,8 @@ class ExecCommand:
             return spawn_refused(error)
 
 
-def _command(asked: ExecCommandArguments, scene: ToolScene) -> CommandAsked:
-    return CommandAsked(
+def _command(asked: ExecCommandArguments, scene: ToolScene) -> UncheckedCommand:
+    return UncheckedCommand(
         run_id=scene.effect_id,
         cmd=asked.cmd,
         workdir=asked.workdir,
@@ -200,7 +200,7 @@ async def _promoted(
 ) -> ToolExecution:
     bytes_max = ports.output_budget.bytes_for(asked.max_output_tokens)
     spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
-    cause = await ports.reads.message(scene.message_id)
+    cause = await ports.reads.queue.message(scene.message_id)
     task = promoted_task(
         PromotionFacts(
             task_id=TaskId(ports.ids.fresh(IdPrefix.TASK)),
@@ -334,7 +334,7 @@ def _unsupported_field(arguments: JsonValue) -> ToolExecution | None:
 async def _run_item(
     index: int, item: BatchItem, item_count: int, scene: ToolScene, ports: ToolPorts
 ) -> dict[str, JsonValue]:
-    asked = CommandAsked(
+    asked = UncheckedCommand(
         run_id=batch_run_id(scene.effect_id, index),
         cmd=item.cmd,
         workdir=item.workdir,

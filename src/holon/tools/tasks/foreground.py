@@ -38,7 +38,7 @@ from holon.model.values import JsonValue
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
 from holon.ports.tasks import CommandSpawnError, RunningCommand, Shell
-from holon.ports.workspaces import Places
+from holon.ports.workspaces import Directories
 from holon.tools.tool import ToolExecution, ToolScene, refuse
 
 
@@ -84,7 +84,7 @@ _SERVER_ADVICE: Final = (
 )
 
 
-class CommandAsked(Record, frozen=True, kw_only=True):
+class UncheckedCommand(Record, frozen=True, kw_only=True):
     """A command as a model asks for it."""
 
     run_id: str
@@ -97,7 +97,7 @@ class CommandAsked(Record, frozen=True, kw_only=True):
 
 
 async def checked_command(
-    asked: CommandAsked, scene: ToolScene, places: Places
+    asked: UncheckedCommand, scene: ToolScene, places: Directories
 ) -> CommandSpec | ToolExecution:
     """Return the command ready to start, or the refusal that says what is wrong with it."""
     problem = _unusable_text(asked)
@@ -122,7 +122,7 @@ async def checked_command(
     )
 
 
-def _unusable_text(asked: CommandAsked) -> ToolExecution | None:
+def _unusable_text(asked: UncheckedCommand) -> ToolExecution | None:
     for field, text in (("cmd", asked.cmd), ("workdir", asked.workdir), ("shell", asked.shell)):
         if text is not None and "\0" in text:
             return refuse(
@@ -144,7 +144,7 @@ def _unusable_text(asked: CommandAsked) -> ToolExecution | None:
 
 
 async def _resolved_workdir(
-    asked: str | None, scene: ToolScene, places: Places
+    asked: str | None, scene: ToolScene, places: Directories
 ) -> str | ToolExecution:
     root = await places.resolved(scene.execution_root)
     if root is None:

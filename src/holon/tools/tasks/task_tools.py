@@ -49,7 +49,7 @@ TaskIdArgument: TypeAlias = Annotated[
 
 async def own_task(task_id: str, scene: ToolScene, ports: ToolPorts) -> TaskRecord | ToolExecution:
     """Return the agent's task of this id, or the refusal that says there is none."""
-    task = await ports.reads.task(TaskId(task_id))
+    task = await ports.reads.tasks.task(TaskId(task_id))
     if task is None or task.agent_id != scene.agent_id:
         return refuse(
             "task_not_found",
@@ -151,8 +151,10 @@ class TaskList:
         asked = decode_arguments(arguments, TaskListArguments)
         if isinstance(asked, ToolExecution):
             return asked
-        tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
-        ended = await ports.reads.ended_tasks(scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX)
+        tasks = [t for t in await ports.reads.tasks.open_tasks() if t.agent_id == scene.agent_id]
+        ended = await ports.reads.tasks.ended_tasks(
+            scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX
+        )
         result = list_view(tasks[:TASKS_LISTED_COUNT_MAX], ended, task_count=len(tasks))
         return ToolExecution(outcome=ToolOk(result=result))
 
@@ -202,7 +204,7 @@ class TaskOutput:
             return task
         if asked.block and not is_terminal(task.status):
             await _wait(task, asked.patience_ms, ports)
-            task = await ports.reads.task(task.id) or task
+            task = await ports.reads.tasks.task(task.id) or task
         look = await look_at_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
         status = retrieval_status_of(task, waited=asked.block)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, look)))
@@ -296,7 +298,7 @@ class TaskStop:
         request = StopRequest(stop_requested=False)
         if not is_terminal(task.status):
             request = await ports.tasks.stop(task.id)
-            task = await ports.reads.task(task.id) or task
+            task = await ports.reads.tasks.task(task.id) or task
         return ToolExecution(
             outcome=ToolOk(
                 result={

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from holon.adapters.providers.refusals import refusal_of
 from holon.adapters.providers.wire_answer import (
-    KeptSize,
+    AnswerSizeLimit,
     arguments_in,
     as_list,
     as_object,
@@ -205,7 +205,7 @@ _PIECES: Final = {
 class _OpenBlock:
     """A block whose end has not come."""
 
-    def __init__(self, begun: dict[str, Any], where: str, size: KeptSize) -> None:
+    def __init__(self, begun: dict[str, Any], where: str, size: AnswerSizeLimit) -> None:
         self.kind = text_at(begun, "type", where)
         self.where = where
         self._begun = begun
@@ -266,7 +266,7 @@ class MessageAssembler:
         self._blocks: list[JsonValue] = []
         self._open: dict[int, _OpenBlock] = {}
         self._stopped = False
-        self._size = KeptSize()
+        self._size = AnswerSizeLimit()
 
     @property
     def is_complete(self) -> bool:

@@ -12,7 +12,7 @@ Rule 4: thinking and blank text cannot carry a marker; the wire refuses it.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holon.model.providers.prompt_frame import ConversationPlace, PromptBlock
+from holon.model.providers.prompt_frame import ConversationPosition, PromptBlock
 from holon.model.turns.conversation import (
     AssistantBlock,
     ConversationMessage,
@@ -38,7 +38,7 @@ def system_marks(system: Sequence[PromptBlock]) -> frozenset[int]:
 
 
 def conversation_marks(
-    conversation: Sequence[ConversationMessage], turn_start: ConversationPlace | None
+    conversation: Sequence[ConversationMessage], turn_start: ConversationPosition | None
 ) -> Mapping[int, frozenset[int]]:
     """Return the marked blocks of each message that has any, both by their index."""
     ends = (_end_of_last_user_message(conversation), turn_start)
@@ -64,16 +64,16 @@ def is_cacheable(block: UserBlock | AssistantBlock) -> bool:
 
 def _end_of_last_user_message(
     conversation: Sequence[ConversationMessage],
-) -> ConversationPlace | None:
+) -> ConversationPosition | None:
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]
         if isinstance(message, UserMessage):
-            return ConversationPlace(message_index=index, block_index=len(message.blocks))
+            return ConversationPosition(message_index=index, block_index=len(message.blocks))
     return None
 
 
 def _last_cacheable(
-    conversation: Sequence[ConversationMessage], *, before: ConversationPlace
+    conversation: Sequence[ConversationMessage], *, before: ConversationPosition
 ) -> tuple[int, int] | None:
     blocks_count: int | None = before.block_index
     for message_index in range(min(before.message_index, len(conversation) - 1), -1, -1):

@@ -33,10 +33,10 @@ from holon.adapters.providers.anthropic_messages.cache_markers import (
 )
 from holon.adapters.providers.wire_request import (
     ContextEditing,
+    ConversationTextCache,
     Endpoint,
-    JoinedConversations,
     Marks,
-    Piece,
+    MessageText,
     ToolCatalogs,
     plain_name,
 )
@@ -85,7 +85,7 @@ class ClearableResults:
     """What could be cleared of each conversation, counted on as it grows."""
 
     def __init__(self) -> None:
-        self._counted = JoinedConversations(start=0)  # bytes of all results that are not kept
+        self._counted = ConversationTextCache(start=0)  # bytes of all results that are not kept
 
     def note(
         self, key: Hashable, conversation: tuple[ConversationMessage, ...], editing: ContextEditing
@@ -99,9 +99,9 @@ class ClearableResults:
     ) -> int:
         """Return how many bytes of tool results are old enough to be cleared."""
 
-        def count(index: int, so_far: int) -> Piece[int]:
+        def count(index: int, so_far: int) -> MessageText[int]:
             calls = _calls_of(conversation[index - 1]) if index else ()
-            return Piece(b"", so_far + _result_bytes(conversation[index], calls))
+            return MessageText(b"", so_far + _result_bytes(conversation[index], calls))
 
         counts = self._counted.joined(key, conversation, count).notes
         whole = counts[-1] if counts else 0
@@ -165,7 +165,7 @@ class EncodedMessages:
 
     def __init__(self, lower: LowerMessage) -> None:
         self._lower = lower
-        self._joined = JoinedConversations(start=_NOBODY)
+        self._joined = ConversationTextCache(start=_NOBODY)
 
     def between(
         self,
@@ -178,14 +178,14 @@ class EncodedMessages:
     ) -> bytes:
         """Return the JSON list of messages with something before and behind it, copied once."""
 
-        def write(index: int, spoke_last: str) -> Piece[str]:
+        def write(index: int, spoke_last: str) -> MessageText[str]:
             message = conversation[index]
             blocks = self._lower(message, marks.get(index, _UNMARKED))
             if not blocks:
-                return Piece(b"", spoke_last)
+                return MessageText(b"", spoke_last)
             speaks = "user" if isinstance(message, UserMessage) else "assistant"
             text = msgspec.json.encode(blocks)[1:-1]
-            return Piece(_LEAD[spoke_last, speaks] + text, speaks)
+            return MessageText(_LEAD[spoke_last, speaks] + text, speaks)
 
         joined = self._joined.joined(key, conversation, write, marks=marks)
         spoke_last = joined.notes[-1] if joined.notes else _NOBODY

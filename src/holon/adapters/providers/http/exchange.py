@@ -97,7 +97,7 @@ _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray
 UNSENDABLE: Final = "the provider's address or a header of the request cannot be used"
 
 
-class Meaning(NamedTuple):
+class ErrorMeaning(NamedTuple):
     """What an error says of an exchange."""
 
     kind: type[ProviderError]
@@ -190,7 +190,7 @@ def quotes_the_request(error: BaseException) -> bool:
 
 def broken_exchange(
     error: Exception,
-    meaning: Meaning,
+    meaning: ErrorMeaning,
     facts: ExchangeFacts,
     *,
     is_quoting: Callable[[BaseException], bool] = quotes_the_request,

@@ -29,19 +29,19 @@ import anyio
 
 from holon.adapters.providers.http.exchange import (
     UNSENDABLE,
+    ErrorMeaning,
     ExchangeFacts,
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    Meaning,
     broken_exchange,
     is_usable_url,
     public_url,
 )
 from holon.adapters.providers.http.reply import (
     CappedReply,
-    Judge,
-    Patience,
+    ErrorMapping,
+    ReplyTimeouts,
     headers_of,
     in_time,
     refusal,
@@ -206,7 +206,7 @@ class LocalHttpExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = Patience.since(anyio.current_time(), self._timeouts, _JUDGE)
+        patience = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _JUDGE)
         request = _request(call, facts)
         connection = await self._connected(call, facts, patience.deadline_s)
         body: _Body | None = None
@@ -252,8 +252,10 @@ class LocalHttpExchange:
             connection.close()
 
 
-_TOO_SLOW: Final = Meaning(ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long")
-_NO_CONNECTION: Final = Meaning(
+_TOO_SLOW: Final = ErrorMeaning(
+    ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
+)
+_NO_CONNECTION: Final = ErrorMeaning(
     ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
 )
 
@@ -262,14 +264,14 @@ def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
     """Return the ProviderError for what broke an exchange after it was connected."""
     in_body = facts.stage is ExchangeStage.RESPONSE_BODY
     stage = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
-    meaning = Meaning(ProviderUnreachableError, stage, "the connection broke")
+    meaning = ErrorMeaning(ProviderUnreachableError, stage, "the connection broke")
     if isinstance(error, NotHttpError):
         said = "the provider does not speak proper HTTP"
-        meaning = Meaning(UnreadableResponseError, stage, said)
+        meaning = ErrorMeaning(UnreadableResponseError, stage, said)
     return broken_exchange(error, meaning, facts)
 
 
-_JUDGE: Final = Judge((OSError, NotHttpError), _told)
+_JUDGE: Final = ErrorMapping((OSError, NotHttpError), _told)
 
 
 def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:
@@ -278,14 +280,14 @@ def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:
     target = f"{place.path or '/'}{'?' if place.query else ''}{place.query}"
     lines = [f"{name}: {value}" for name, value in headers_of(call).items()]
     if not all(_HEADER.fullmatch(line) for line in lines):
-        unsendable = Meaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
+        unsendable = ErrorMeaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
         raise broken_exchange(ValueError("a header"), unsendable, facts) from None
     first = [f"POST {target} HTTP/1.1", f"host: {place.netloc}"]
     last = [f"content-length: {len(call.body)}", "", ""]
     return "\r\n".join([*first, *lines, *last]).encode("ascii") + call.body
 
 
-class Exchanges:
+class RoutingExchange:
     """An HttpExchange for any address. Close it at the end."""
 
     def __init__(self, timeouts: ExchangeTimeouts, *, clock: Clock) -> None:

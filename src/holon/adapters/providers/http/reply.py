@@ -53,23 +53,23 @@ _CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordin
 _MASK: Final = b"[redacted]"
 
 
-class Judge(msgspec.Struct, frozen=True):
+class ErrorMapping(msgspec.Struct, frozen=True):
     """The errors a client raises, and what it says of them."""
 
     errors: tuple[type[Exception], ...]
     told: Callable[[Exception, ExchangeFacts], ProviderError]
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class ReplyTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long a reply is waited for, and who says what went wrong meanwhile."""
 
     deadline_s: float
     idle_s: float
     stream_deadline_s: float
-    judge: Judge
+    judge: ErrorMapping
 
     @classmethod
-    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: Judge) -> Self:
+    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: ErrorMapping) -> Self:
         """Return the patience with an exchange that began at a moment."""
         return cls(
             deadline_s=began_s + timeouts.answer_ms / SECOND_MS,
@@ -79,7 +79,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Pieces(Protocol):
+class BodyChunks(Protocol):
     """A body as a client brings it."""
 
     def __anext__(self) -> Awaitable[bytes]:
@@ -97,9 +97,9 @@ class CappedReply:
     def __init__(
         self,
         headers: Mapping[str, str],
-        pieces: Pieces,
+        pieces: BodyChunks,
         facts: ExchangeFacts,
-        patience: Patience,
+        patience: ReplyTimeouts,
     ) -> None:
         self._headers = headers
         self._pieces = pieces
@@ -167,7 +167,10 @@ class CappedReply:
 
 
 async def in_time(
-    act: Callable[[], Awaitable[_Done]], facts: ExchangeFacts, deadline_s: float, judge: Judge
+    act: Callable[[], Awaitable[_Done]],
+    facts: ExchangeFacts,
+    deadline_s: float,
+    judge: ErrorMapping,
 ) -> _Done:
     """Do one step of an exchange, every way it can fail mapped."""
     try:

@@ -24,7 +24,7 @@ from holon.model.record import Record
 from holon.model.turns.turn import ModelAnswer
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 
 LOGGER_NAME: Final = __name__
 SUCCEEDED: Final = "succeeded"
@@ -76,12 +76,12 @@ class TracedProvider:
         self._model_ref = str(model_ref)
         self._tracing = tracing
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return what the other provider says."""
         began_ns = self._tracing.clock.monotonic_ns()
         end: ModelAnswer | ProviderError | None = None
         try:
-            end = await self._provider.answer(request, hear)
+            end = await self._provider.answer(request, on_progress)
         except ProviderError as error:
             end = error
             raise

@@ -19,15 +19,15 @@ from typing import Final
 import msgspec
 
 from holon.adapters.providers.local.engine import (
+    GeneratedText,
     LocalEngine,
-    Written,
     begins_call,
     find_weights,
     lift,
     next_call_id,
     require_engine,
 )
-from holon.adapters.providers.local.prompt import Chat, Profile, chat_of, profile_for
+from holon.adapters.providers.local.prompt import LocalChat, Profile, chat_of, profile_for
 from holon.model.limits import LOCAL_THREADS_COUNT_DEFAULT
 from holon.model.providers.attempts import (
     ContextTooLongError,
@@ -40,7 +40,7 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.tools import ToolSpec
 from holon.model.turns.turn import ModelAnswer, TextGrew
 from holon.model.values import JsonValue
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 _DEPTH_MAX: Final = 6
 _REPEATED_COUNT_MAX: Final = 512  # llama.cpp writes repetitions out, and refuses long ones
@@ -198,10 +198,10 @@ class LocalProvider:
         self._engine = engine
         self._profile = profile
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round."""
         try:
-            chat, written = await self._written(request, hear)
+            chat, written = await self._written(request, on_progress)
         except ProviderError as error:
             error.diagnostics = self._diagnostics(stage=ExchangeStage.REQUEST)
             raise
@@ -213,17 +213,19 @@ class LocalProvider:
             diagnostics=msgspec.structs.replace(self._diagnostics(), notes=notes),
         )
 
-    async def _written(self, request: ProviderRequest, hear: Hear) -> tuple[Chat, Written]:
+    async def _written(
+        self, request: ProviderRequest, on_progress: OnProgress
+    ) -> tuple[LocalChat, GeneratedText]:
         for shrink in _SHRINKS:
             chat = chat_of(request, self._profile, shrink=shrink)
             try:
-                return chat, await self._write(chat, hear)
+                return chat, await self._write(chat, on_progress)
             except ContextTooLongError as error:
                 refused = error
         raise refused
 
-    async def _write(self, chat: Chat, hear: Hear) -> Written:
-        listening = _Listening(hear, may_call=bool(chat.tools))
+    async def _write(self, chat: LocalChat, on_progress: OnProgress) -> GeneratedText:
+        listening = _ProgressFilter(on_progress, may_call=bool(chat.tools))
         return await self._engine.write(
             [{"role": line.role, "content": line.content} for line in chat.lines],
             grammar=self._grammar(chat),
@@ -231,7 +233,7 @@ class LocalProvider:
             on_text=listening.hear,
         )
 
-    def _grammar(self, chat: Chat) -> str | None:
+    def _grammar(self, chat: LocalChat) -> str | None:
         if not chat.tools and not chat.keep_to_words:
             return None
         return grammar_of(chat.tools, self._profile)
@@ -242,11 +244,11 @@ class LocalProvider:
         )
 
 
-class _Listening:
+class _ProgressFilter:
     """Passes words on and keeps calls back."""
 
-    def __init__(self, hear: Hear, *, may_call: bool) -> None:
-        self._hear = hear
+    def __init__(self, on_progress: OnProgress, *, may_call: bool) -> None:
+        self._on_progress = on_progress
         self._may_call = may_call
         self._begun = ""
 
@@ -254,7 +256,7 @@ class _Listening:
         """Take a little more of the answer."""
         self._begun = self._begun or text.lstrip()
         if self._begun and not (self._may_call and begins_call(self._begun)):
-            self._hear(TextGrew(text=text))
+            self._on_progress(TextGrew(text=text))
 
 
 def open_local_model(model: str, threads: int = LOCAL_THREADS_COUNT_DEFAULT) -> LocalProvider:

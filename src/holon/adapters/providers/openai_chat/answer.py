@@ -21,8 +21,8 @@ import msgspec
 from holon.adapters.providers.refusals import refusal_inside_200
 from holon.adapters.providers.wire_answer import (
     OPENING,
-    GrowingText,
-    KeptSize,
+    AnswerSizeLimit,
+    ThinkingSplitter,
     arguments_in,
     as_list,
     as_object,
@@ -169,7 +169,7 @@ def _usage(whole: dict[str, Any]) -> TokenUsage | None:
         return None
 
 
-class _GrowingCall(msgspec.Struct, kw_only=True):
+class _PartialCall(msgspec.Struct, kw_only=True):
     call_id: str = ""
     name: str = ""
     fragments: list[str] = msgspec.field(default_factory=list)
@@ -186,12 +186,12 @@ class ChatStream:
     def __init__(self) -> None:
         self.is_done = False  # nothing of interest comes after this
         self._texts: dict[str, list[str]] = {}
-        self._content = GrowingText()
-        self._calls: list[_GrowingCall] = []
-        self._at_index: dict[int, _GrowingCall] = {}
+        self._content = ThinkingSplitter()
+        self._calls: list[_PartialCall] = []
+        self._at_index: dict[int, _PartialCall] = {}
         self._finish_reason: str | None = None
         self._usage: JsonValue = None
-        self._size = KeptSize()
+        self._size = AnswerSizeLimit()
 
     def feed(self, event: SseEvent) -> list[AnswerProgress]:
         """Take one event and return what grew."""
@@ -258,7 +258,7 @@ class ChatStream:
             )
         return CallGrew(call_id=call.call_id, name=call.name, fragment=fragment)
 
-    def _call_for(self, index: JsonValue, call_id: str) -> _GrowingCall:
+    def _call_for(self, index: JsonValue, call_id: str) -> _PartialCall:
         if index is None:
             same = (call for call in reversed(self._calls) if call_id in ("", call.call_id))
             found = next(same, None)
@@ -267,7 +267,7 @@ class ChatStream:
         else:
             raise UnreadableResponseError("`index` in a tool call is not a number")
         if found is None or (call_id and found.call_id and found.call_id != call_id):
-            found = _GrowingCall()
+            found = _PartialCall()
             self._calls.append(found)
         if len(self._calls) > PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
             raise UnreadableResponseError(

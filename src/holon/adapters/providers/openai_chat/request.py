@@ -15,9 +15,9 @@ import msgspec
 
 from holon.adapters.providers.wire_answer import CLOSING, OPENING
 from holon.adapters.providers.wire_request import (
+    ConversationTextCache,
     Endpoint,
-    JoinedConversations,
-    Piece,
+    MessageText,
     ToolCatalogs,
     plain_name,
 )
@@ -51,7 +51,7 @@ class RequestMemo:
     """Remembers encoded conversations and tool catalogs of one endpoint."""
 
     def __init__(self) -> None:
-        self.conversations = JoinedConversations[None](start=None)
+        self.conversations = ConversationTextCache[None](start=None)
         self.tools = ToolCatalogs()
 
 
@@ -73,9 +73,9 @@ def lower(
     layout = layout_of(request)
     origin = endpoint.thinking_origin
 
-    def write(index: int, _: None) -> Piece[None]:
+    def write(index: int, _: None) -> MessageText[None]:
         items = _items(layout.conversation[index], origin)
-        return Piece(b"," + msgspec.json.encode(items)[1:-1], None)
+        return MessageText(b"," + msgspec.json.encode(items)[1:-1], None)
 
     joined = memo.conversations.joined(request.agent_id, layout.conversation, write)
     system = _system(layout.system)

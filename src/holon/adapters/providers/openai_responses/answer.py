@@ -36,8 +36,8 @@ from holon.adapters.providers.openai_responses.request import (
 from holon.adapters.providers.refusals import keyless_line, not_json, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.adapters.providers.wire_answer import (
-    GrowingText,
-    KeptSize,
+    AnswerSizeLimit,
+    ThinkingSplitter,
     arguments_in,
     as_list,
     as_object,
@@ -77,7 +77,7 @@ from holon.model.turns.turn import (
 )
 from holon.model.values import CallId, JsonValue
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.wire.server_sent_events import SseEvent, SseParser
 
 _AGAIN_IN: Final = re.compile(r"try again in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s|m)(?![a-z])")
@@ -289,8 +289,8 @@ class ResponseStream:
         self._done: dict[str, tuple[int, dict[str, Any]]] = {}
         self._calls: dict[str, tuple[str, str]] = {}
         self._response: dict[str, Any] | None = None
-        self._size = KeptSize()
-        self._texts: dict[str, GrowingText] = {}  # of each message
+        self._size = AnswerSizeLimit()
+        self._texts: dict[str, ThinkingSplitter] = {}  # of each message
 
     @property
     def is_finished(self) -> bool:
@@ -364,7 +364,7 @@ class ResponseStream:
         if text is None:
             if len(self._texts) >= PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
                 return [TextGrew(text=delta)]
-            text = self._texts[key] = GrowingText()
+            text = self._texts[key] = ThinkingSplitter()
         return text.feed(delta)
 
     def _note_call(self, data: dict[str, Any]) -> None:
@@ -395,13 +395,13 @@ def _call_key(item_id: JsonValue, data: dict[str, Any]) -> str:
 _FEED_HEADS: Final = (b"event:", b"data:", b":")
 
 
-async def response_in(reply: HttpReply, hear: Hear) -> JsonValue:
+async def response_in(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
     """Return the ended response a reply holds; progress is heard on the way."""
     if reply.is_event_stream:
-        return await _told_live(reply, hear)
+        return await _told_live(reply, on_progress)
     body = await reply.read()
     if body.lstrip().startswith(_FEED_HEADS):
-        return _told_at_once(body, hear)
+        return _told_at_once(body, on_progress)
     try:
         return decode_json(body, "the response")
     except UnreadableResponseError:
@@ -418,20 +418,20 @@ def lift_style(lowered: LoweredRequest, clock: Clock | None) -> LiftStyle:
     )
 
 
-async def _told_live(reply: HttpReply, hear: Hear) -> JsonValue:
+async def _told_live(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
     stream = ResponseStream()
     async with aclosing(events_of(reply)) as events:
         async for event in events:
             for progress in stream.feed(event):
-                hear(progress)
+                on_progress(progress)
             if stream.is_finished:
                 break
     return stream.finish()
 
 
-def _told_at_once(body: bytes, hear: Hear) -> JsonValue:
+def _told_at_once(body: bytes, on_progress: OnProgress) -> JsonValue:
     stream = ResponseStream()
     for event in events_in(body, SseParser()):
         for progress in stream.feed(event):
-            hear(progress)
+            on_progress(progress)
     return stream.finish()

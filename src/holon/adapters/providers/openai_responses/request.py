@@ -27,9 +27,9 @@ import msgspec
 
 from holon.adapters.providers.wire_answer import decode_json, may_be_silent
 from holon.adapters.providers.wire_request import (
+    ConversationTextCache,
     Endpoint,
-    JoinedConversations,
-    Piece,
+    MessageText,
     ToolCatalogs,
     plain_name,
 )
@@ -247,7 +247,7 @@ class ConversationMemo:
     """Remembers how conversations look on the wire, for each agent and set of freeform tools."""
 
     def __init__(self) -> None:
-        self._joined = JoinedConversations(start=_NOTHING)
+        self._joined = ConversationTextCache(start=_NOTHING)
 
     def encoded(
         self,
@@ -261,15 +261,15 @@ class ConversationMemo:
     ) -> EncodedInput:
         """Return a body; `lower` is given a message and the one before it."""
 
-        def write(index: int, before: EncodedMessage) -> Piece[EncodedMessage]:
+        def write(index: int, before: EncodedMessage) -> MessageText[EncodedMessage]:
             items = lower(conversation[index], conversation[index - 1] if index else None)
             if not is_continued:
                 text = b"," + msgspec.json.encode(items)[1:-1] if items else b""
-                return Piece(text, _NOTHING)
+                return MessageText(text, _NOTHING)
             encoded = tuple(msgspec.Raw(msgspec.json.encode(item)) for item in items)
             progress = before.progress.behind(encoded)
             text = b"".join(b"," + bytes(item) for item in encoded)
-            return Piece(text, EncodedMessage(items=encoded, progress=progress))
+            return MessageText(text, EncodedMessage(items=encoded, progress=progress))
 
         # A call looks different where its tool is freeform.
         key = (agent_id, tuple(freeform.items()), is_continued)

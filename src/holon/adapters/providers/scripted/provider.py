@@ -21,10 +21,10 @@ import msgspec
 
 from holon.adapters.providers.scripted.script import (
     FAILURES,
-    Line,
     Script,
     ScriptedRound,
-    Shown,
+    ScriptLine,
+    ShownPrompt,
     line_for,
     unmet_by,
 )
@@ -49,7 +49,7 @@ from holon.model.turns.turn import (
 )
 from holon.model.values import AgentId, CallId, JsonValue, later
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 if TYPE_CHECKING:
     import yaml
@@ -67,7 +67,7 @@ class ScriptedProvider:
         self._clock = clock
         self._failed: Counter[tuple[AgentId, int, int]] = Counter()
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the line that comes next in this conversation."""
         line = line_for(self._script, request.conversation, turn_start=request.turn_start)
         self._require_shown(line, request)
@@ -76,14 +76,14 @@ class ScriptedProvider:
         self._fail_if_told(line, request)
         answer = spoken(line.round, call_prefix=f"call_{line.number}")
         for progress in growth_of(answer):
-            hear(progress)
+            on_progress(progress)
         return answer
 
-    def _require_shown(self, line: Line, request: ProviderRequest) -> None:
+    def _require_shown(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.expect is None:
             return
         layout = layout_of(request)
-        shown = Shown(
+        shown = ShownPrompt(
             system="\n".join(block.text for block in layout.system),
             conversation=layout.conversation,
             tools=[tool.name for tool in request.tools],
@@ -92,7 +92,7 @@ class ScriptedProvider:
             script = f"script {self._script.name!r}" if self._script.name else "the script"
             raise RequestRejectedError(f"{script}, round {line.number + 1}: {unmet}")
 
-    def _fail_if_told(self, line: Line, request: ProviderRequest) -> None:
+    def _fail_if_told(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.fail is None:
             return
         place = (request.agent_id, len(request.conversation), line.number)

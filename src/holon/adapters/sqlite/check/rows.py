@@ -14,7 +14,7 @@ from typing import Final
 
 from holon.adapters.sqlite.check.facts import Facts, Invariant, Violation
 from holon.adapters.sqlite.database.row_codec import can_run, micros_or_none, recheck_due_at
-from holon.decide.queue.authority import OPERATOR_DOORS, derive_authority, derive_trust
+from holon.decide.queue.authority import OPERATOR_CONTEXTS, derive_authority, derive_trust
 from holon.model.errors import DecodeError
 from holon.model.events.briefs import BriefRecord
 from holon.model.queue import (
@@ -164,7 +164,7 @@ def _provenance_faults(origin: str, door: str, authority: str, trust: str) -> It
     except (ValueError, KeyError):
         yield f"the labels {origin}/{door}/{authority} are unknown"
         return
-    if origin == "operator" and admission not in OPERATOR_DOORS:
+    if origin == "operator" and admission not in OPERATOR_CONTEXTS:
         yield f"claims to be the operator, but came in by {door}"
     if (origin, admission) == _SIGNED_BEFORE:
         allowed = AuthorityClass.INTEGRATION_SIGNAL

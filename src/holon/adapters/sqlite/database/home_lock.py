@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from holon.adapters.system.home_identity import HomePlace, place_of
+from holon.adapters.system.home_identity import FileIdentity, place_of
 from holon.model.errors import HomeInUseError, StoreUnwritableError
 
 NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
@@ -113,10 +113,10 @@ class HomeLock:
         return handle
 
     @property
-    def place(self) -> HomePlace:
+    def place(self) -> FileIdentity:
         """The file that is locked."""
         found = os.fstat(self._handle)
-        return HomePlace(found.st_dev, found.st_ino)
+        return FileIdentity(found.st_dev, found.st_ino)
 
     def restored(self) -> bool:
         """Whether the path had to be put back, since it named another file or none.
@@ -153,7 +153,7 @@ def _is_taken(handle: int, path: Path) -> bool:
     """
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     found = os.fstat(handle)
-    if place_of(path, follow=False) != HomePlace(found.st_dev, found.st_ino):
+    if place_of(path, follow=False) != FileIdentity(found.st_dev, found.st_ino):
         return False
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

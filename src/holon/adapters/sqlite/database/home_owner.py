@@ -28,8 +28,8 @@ from holon.adapters.exec.process_table import ProcessIdentity, boot_id, is_livin
 from holon.adapters.sqlite.database.home_lock import HomeLock
 from holon.adapters.sqlite.database.statements import named_queries
 from holon.adapters.system.home_identity import (
+    FileIdentity,
     HomeIdentity,
-    HomePlace,
     new_identity,
     place_of,
     process_space,
@@ -47,11 +47,11 @@ class _Owner(NamedTuple):
 
     generation: int
     home: HomeIdentity
-    lock: HomePlace
+    lock: FileIdentity
     process: ProcessIdentity
     process_space: str
 
-    def is_of(self, place: HomePlace) -> bool:
+    def is_of(self, place: FileIdentity) -> bool:
         """Whether it was written by the home that is in this place, and by no original of it."""
         if self.home.inode != place.inode:
             return False
@@ -106,7 +106,7 @@ class HomeOwner:
         return is_restored
 
 
-def require_no_owner(connection: apsw.Connection, path: Path, lock: HomePlace) -> int:
+def require_no_owner(connection: apsw.Connection, path: Path, lock: FileIdentity) -> int:
     """Raise HomeInUseError when a process lives that owns this home; changes nothing else.
 
     `lock` is the lock file that we hold. Returns the generation of the last owner.
@@ -178,7 +178,7 @@ def _owner(connection: apsw.Connection) -> _Owner | None:
     return _Owner(
         generation=int(generation),
         home=HomeIdentity(id=home_id, path=path, device=int(device), inode=int(inode)),
-        lock=HomePlace(int(lock_device), int(lock_inode)),
+        lock=FileIdentity(int(lock_device), int(lock_inode)),
         process=ProcessIdentity(int(pid), int(ticks), boot_id()),
         process_space=space,
     )

@@ -23,6 +23,7 @@ from typing import Final, TypeAlias
 import apsw
 
 from holon.adapters.sqlite.database.error_mapping import running_error, running_errors
+from holon.ports.reads import UnknownCursorError
 
 _NAME_LINE: Final = re.compile(r"^-- ([a-z][a-z0-9_]*) --$", re.MULTILINE)
 
@@ -155,6 +156,16 @@ class ReadSession:
             return self._statements.row(self._sql[name], parameters)
         except apsw.Error as error:
             raise running_error(error) from error
+
+    def _cursor_place(self, name: str, agent_id: str, after: str | None) -> tuple[bool, int]:
+        """Where a page goes on: whether among the open records, and from which moment."""
+        if after is None:
+            return True, 0
+        match self._one(name, (agent_id, after)):
+            case (int() as is_open, int() as moment):
+                return bool(is_open), moment
+            case _:
+                raise UnknownCursorError(f"{agent_id} has no record {after}")
 
     @contextmanager
     def _moment(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 import apsw
 
 from holon.adapters.sqlite.agents import AgentChanges
-from holon.adapters.sqlite.budgets import PaceChanges
+from holon.adapters.sqlite.budgets import TurnLimitChanges
 from holon.adapters.sqlite.database.database_files import DatabaseFiles
 from holon.adapters.sqlite.database.error_mapping import ConstraintNames, running_error
 from holon.adapters.sqlite.database.statements import (
@@ -39,7 +39,7 @@ from holon.adapters.sqlite.wake import TriggerChanges, WakeChanges
 from holon.adapters.sqlite.work import WorkChanges
 from holon.adapters.sqlite.workspaces import WorkspaceChanges
 from holon.model.agents import AgentStatus
-from holon.model.budgets import HoldMessage, HoldTurns, ReleaseTurns, RememberPace, ReviewHolds
+from holon.model.budgets import HoldMessage, PauseTurns, ReviewHolds, UnpauseTurns, UpdateTurnRate
 from holon.model.commits import (
     AdvanceTask,
     AgentAbsent,
@@ -261,7 +261,7 @@ class CommitWriter:
         self._skills = SkillChanges(self._statements)
         self._working_memory = WorkingMemoryChanges(self._statements)
         self._triggers = TriggerChanges(self._statements)
-        self._pace = PaceChanges(self._statements)
+        self._pace = TurnLimitChanges(self._statements)
         self._workspaces = WorkspaceChanges(self._statements)
         self._contexts = ContextChanges(self._statements)
         self._instructions = InstructionChanges(self._statements)
@@ -466,7 +466,7 @@ class CommitWriter:
                 self._wake.write(change, at=at)
             case CreateTrigger() | MoveTrigger() | DeliverTrigger():
                 self._triggers.write(change, at=at)
-            case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
+            case UpdateTurnRate() | HoldMessage() | PauseTurns() | UnpauseTurns() | ReviewHolds():
                 self._pace.write(change, at=at)
             case RecordEvent():
                 pass  # the event is all there is

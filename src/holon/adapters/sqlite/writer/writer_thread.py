@@ -94,7 +94,7 @@ class Writer(Protocol):
 Work: TypeAlias = Callable[[], None]
 
 
-class DiskThread:
+class WorkerThread:
     """Does what takes a while; handed work on the loop."""
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class ThreadWriter:
         self._files = files
         self._commits = CommitWriter(connection, require_owner, files)
         self._checkpoints = Checkpoints(connection, files)
-        self._disk = DiskThread()
+        self._disk = WorkerThread()
         self._items: deque[_Item] = deque()  # in the order they came
         self._is_called = False  # somebody will look at the items
         self._is_lent = False  # the connection, to the thread
