@@ -185,7 +185,7 @@ def test_names_are_as_prometheus_has_them() -> None:
 
 
 def test_the_guide_names_series_that_are_there() -> None:
-    text = (GUIDES / "watch-it-with-prometheus.md").read_text(encoding="utf-8")
+    text = (GUIDES / "monitor-with-prometheus.md").read_text(encoding="utf-8")
     named = set(re.findall(r"holon_[a-z_]+", text))
     assert named
     assert named <= {metric.name for metric in METRICS}

@@ -1,8 +1,8 @@
-"""`holon skills`: what an agent may learn to do by reading.
+"""`holon skills`: manage the skills of an agent.
 
-Owns:  listing, installing, uninstalling and checking skills from a terminal.
-Rule 1: a path is completed here, where the operator stands.
-Rule 2: `check` ends with 1 when something is wrong with a skill.
+Owns:  listing, installing, uninstalling and checking skills.
+Rule 1: a path is resolved here, relative to the current directory.
+Rule 2: `check` exits with 1 if a skill has a problem.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""`holon task`: commands that run in the background for an agent.
+"""`holon task`: background commands of an agent.
 
-Owns:  how tasks are started, listed, looked at, fed and stopped from a terminal.
+Owns:  starting, listing, showing and stopping tasks, and sending them input.
 """
 
 import time

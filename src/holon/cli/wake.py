@@ -1,10 +1,10 @@
-"""`holon timer`: what wakes an agent by the clock.
+"""`holon timer` and `holon trigger`: what wakes an agent.
 
-Owns:  creating, listing and cancelling timers from a terminal; listing, showing, replacing and
-       taking back an agent's external trigger, from a terminal.
-Rule 1: options without a command are those of `create`, as they were in earlier versions.
-Rule 2: the address is a secret. It stands on stdout alone, so that it can be piped to where secrets
-        are kept; what is said about it stands on stderr.
+Owns:  creating, listing and cancelling timers; listing, showing, rotating and revoking an agent's
+       external trigger.
+Rule 1: `holon timer` with options but without a command means `create`, as in earlier versions.
+Rule 2: a trigger address is a secret. It is the only output on stdout, so that it can be piped into
+        a secret store; everything else goes to stderr.
 """
 
 import sys

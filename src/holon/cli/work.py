@@ -1,6 +1,6 @@
-"""`holon work-item`: what an agent has to do.
+"""`holon work-item`: the work items of an agent.
 
-Owns:  listing, reading, adding, changing, picking and completing work items from a terminal.
+Owns:  listing, showing, creating, updating, picking and completing work items.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""`holon workspace`: where an agent works.
+"""`holon workspace`: the workspaces of an agent.
 
-Owns:  listing, attaching, leaving and forgetting workspaces from a terminal.
-Rule 1: a path is completed here, where the operator stands; symlinks are followed by the runtime,
-        and the answer shows where they led.
+Owns:  listing, attaching, leaving and forgetting workspaces.
+Rule 1: a path is resolved here, relative to the current directory; the runtime follows symlinks,
+        and the response shows the result.
 """
 
 from collections.abc import Iterator

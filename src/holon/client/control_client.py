@@ -1,9 +1,9 @@
-"""Typed calls to a runtime.
+"""Typed calls to the control API.
 
-Owns:  one request and its answer, and the one error for a request that was refused.
-Rule 1: an answer is bounded, and read as the type the caller names; a runtime of a nearby version
-        may answer more than we know where that type lets it.
-Rule 2: a refusal is an error with the runtime's own words: code, sentence and hint.
+Owns:  one request and its response; the error for a refused request.
+Rule 1: a response is bounded and decoded to the type the caller names; unknown fields of a newer
+        runtime are ignored where that type allows it.
+Rule 2: a refusal raises an error with the runtime's code, message and hint.
 """
 
 from collections.abc import Iterator, Mapping

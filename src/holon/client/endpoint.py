@@ -1,10 +1,10 @@
-"""Where the runtime is that a command wants to talk to.
+"""Finds the runtime a command talks to.
 
-Owns:  finding it: flags, then the environment, then the files of the home.
-Rule 1: a home's own token goes only to the address its own runtime wrote down, while that very
-        process lives: afterwards anybody may listen there. Whoever is named by hand gets the token
-        that is named by hand.
-Rule 2: nothing is sent here. That somebody listens is found out by calling.
+Owns:  the search order: options, then environment, then the run files of the home.
+Rule 1: the token of a home is sent only to the address its runtime recorded, and only while that
+        very process is alive: afterwards another program may listen there. An address given
+        explicitly gets only the token given explicitly.
+Rule 2: nothing is sent here. Whether the endpoint responds is found out by calling it.
 """
 
 from collections.abc import Mapping

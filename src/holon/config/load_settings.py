@@ -1,11 +1,12 @@
-"""The settings in force, and where each came from.
+"""Resolves the effective settings and the source of each value.
 
-Owns:  the order of sources: default < config.toml < environment < command line; one short text that
-       stands for everything a runtime was started with.
-Rule 1: a value keeps its source: a person who wonders is told the line, the variable or the flag.
-Rule 2: `load_settings` gives settings only when everything fits. `inspect_settings` also reports on
-        a broken configuration: it takes what fits and names each fault.
-Rule 3: it is made of effective values, wherever they came from, and tells nothing about them.
+Owns:  the precedence of sources: default < config.toml < environment < command line; the
+       fingerprint of a runtime's configuration.
+Rule 1: a value keeps its source, so that messages can name the line, the variable or the option.
+Rule 2: `load_settings` succeeds only if every value is valid. `inspect_settings` also reports on an
+        invalid configuration: it uses the valid values and lists each fault.
+Rule 3: the fingerprint is computed from effective values, whatever their source, and does not
+        reveal them.
 """
 
 import hashlib

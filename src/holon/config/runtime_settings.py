@@ -1,7 +1,7 @@
-"""From the values of settings to the records the runtime is built from.
+"""Builds the runtime's configuration records from setting values.
 
 Owns:  which setting becomes which field.
-Rule 1: values have been read by their forms, so nothing here can fail on what an operator wrote.
+Rule 1: values have been parsed by their types, so that nothing here can fail on operator input.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,10 @@
-"""From the words of a key to a row of the table, and back.
+"""Parses and formats setting keys, and generates the JSON schema of config.toml.
 
-Owns:  keys as people type them (`models.catalog."openai/gpt-5.4".output_tokens_max`) and as TOML
-       nests them; the schema editors and scripts may check a config.toml against, read off the
-       settings table.
-Rule 1: quotes around a name are optional on the command line, because shells eat them; the fixed
-        words around the name say where it ends.
-Rule 2: a key nobody knows is answered with the one that comes nearest.
+Owns:  keys as typed (`models.catalog."openai/gpt-5.4".output_tokens_max`) and as nested in TOML;
+       the schema derived from the settings table.
+Rule 1: quotes around a name are optional on the command line, because shells remove them; the fixed
+        parts of the key delimit the name.
+Rule 2: an unknown key is answered with the closest match.
 """
 
 import re

@@ -1,11 +1,11 @@
-"""Every setting there is.
+"""The settings table.
 
-Owns:  the table: key, form, default, variable, and one sentence. The schema, the reference page,
-       `config list`, the doctor and every check are read off this table.
-Rule 1: a key with `<id>`, `<ref>` or `<source>` in it stands for one setting of each provider,
-        model or sender of webhooks.
-Rule 2: a default here is the default of the record the runtime is built from, never a copy of it.
-Rule 3: a setting nobody reads is not in the table.
+Owns:  key, type, default, variable and description of every setting. The schema, the reference
+       page, `config list`, the doctor and every check are derived from it.
+Rule 1: a key with `<id>`, `<ref>` or `<source>` stands for one setting per provider, model or
+        webhook source.
+Rule 2: a default is read from the record the runtime is built from, never copied.
+Rule 3: a setting that nothing reads is not in the table.
 """
 
 from typing import Final

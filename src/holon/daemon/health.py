@@ -1,16 +1,16 @@
-"""Is there a runtime, is it ours, and how is it?
+"""Probes the runtime of a home, and reports its status.
 
-Owns:  which files those are, and removing them; looking at a home from outside, and what `holon
-       daemon status` says of it.
-Rule 1: a file is removed only when it is ours, of the kind it should be, and nobody it could belong
-        to lives or listens. Whatever else stands there stays, and a start fails on it.
-Rule 2: four cases and no others: it runs and answers, it runs and is silent, it is gone (perhaps
-        with files left behind), or somebody else is in its place.
-Rule 3: a process is the one that was written down only if number, start time and boot agree, or the
-        kernel names it as the one that listens on the home's own socket.
-Rule 4: a home that was copied says who served its original. That process is not looked for: the
-        copy has no runtime until one is started on it, and what it is is said.
-Rule 5: an answer of a nearby version is good enough if it names the home and the process.
+Owns:  the four results of a probe; the status report of `holon daemon status`; finding and removing
+       stale run files.
+Rule 1: a file is removed only if it is ours, of the expected kind, and no live process owns it or
+        listens on it. Any other file stays, and a start fails on it.
+Rule 2: four results: running; unresponsive; not running (perhaps with stale files); or a foreign
+        process or file in the runtime's place.
+Rule 3: a process is the recorded one only if pid, start time and boot id agree, or if the kernel
+        names it as the listener on the home's own socket.
+Rule 4: a copied home contains the record of its original's process. That process is not probed: the
+        copy has no runtime until one is started on it, and the status says that it is a copy.
+Rule 5: a response of a nearby version is accepted if it names the home and the process.
 """
 
 import os

@@ -1,16 +1,17 @@
-"""Starting and stopping a runtime in the background.
+"""Starts, stops and restarts a runtime in the background.
 
-Owns:  turning a request to serve into a program, its arguments and its environment; `holon daemon
+Owns:  translating a serve request to a program, its arguments and its environment; `holon daemon
        start`, `stop` and `restart`.
-Rule 1: the program gets what was asked for and nothing else, so that its fingerprint is ours.
-Rule 2: a token never stands among the arguments, where every user of the machine can read it.
-Rule 3: one at a time for a home: whoever comes second waits, and finds what the first one did.
-Rule 4: starting what already runs with the same effective configuration is a success; with another
-        one it is refused, and so is a place that is not ours. Nothing is ended by a start.
-Rule 5: what is asked for is checked before anything is stopped.
-Rule 6: an end is asked for first, then signalled to exactly the process that serves, and only then
-        forced; a runtime that declines to end for whoever asks is left alone.
-Rule 7: a start that is interrupted leaves nothing running that it has not told of.
+Rule 1: the program gets exactly the requested options, so that both compute the same fingerprint.
+Rule 2: a token is never among the arguments, which every user of the machine can read.
+Rule 3: one operation per home at a time: a second one waits, and sees the result of the first.
+Rule 4: starting a service that already runs with the same effective configuration succeeds; with
+        another one it is refused, and so is a path occupied by something else. A start ends
+        nothing.
+Rule 5: a request is checked completely before anything is stopped.
+Rule 6: shutdown is requested first, then the serving process is signalled, and finally killed. A
+        runtime that refuses to shut down for this caller is left alone.
+Rule 7: an interrupted start leaves no process running that was not reported.
 """
 
 import os

@@ -1,19 +1,18 @@
-"""What a request's head must look like before anything of it is believed.
+"""Access control: authentication, request checks and rate limits, before a body is read.
 
-Owns:  the operator's token as the server knows it, and the verdict on a request's credentials; the
-       checks on Host, Origin and Sec-Fetch-Site, on the body's announced type and size. Pure; a
-       bucket per key, refilled with time; how often triggers may be used, and the secrets webhooks
-       are signed with.
-Rule 1: a token is compared as digests of equal length, in constant time, whatever bytes came.
-Rule 2: on TCP only the token counts; an address is not an identity. On the unix socket only the
-        kernel's word counts: the owner's uid, and not a process one of our agents started.
-Rule 3: the right token always opens. What is limited is guessing.
-Rule 4: exact matches only; what is absent, doubled or nearly right is refused.
-Rule 5: a browser on another page cannot reach us: its Origin and its fetch metadata give it away.
-Rule 6: a key that never asked costs nothing; the table is bounded and forgets the longest quiet.
-Rule 7: only deliveries whose address was right are counted, so that nobody can shut a trigger by
-        guessing at it.
-Rule 8: a source that was set up without a usable secret is shut, never open.
+Owns:  the decision on a request's credentials; the checks on Host, Origin, Sec-Fetch-Site, framing,
+       and the announced type and size of the body; the token-bucket rate limiter; the limits and
+       webhook secrets of public ingress. Pure: no I/O.
+Rule 1: tokens are compared as digests of equal length in constant time, for any input bytes.
+Rule 2: on TCP only the token authenticates; an address is not an identity. On the Unix socket only
+        the kernel's peer credentials do: the owner's uid, and not a process an agent started.
+Rule 3: a valid token is always accepted. Only failed attempts are rate-limited.
+Rule 4: values are matched exactly; a missing, repeated or nearly matching value is refused.
+Rule 5: a page of another site cannot call: its Origin and fetch metadata are refused.
+Rule 6: an unseen key costs no memory; the table is bounded and evicts the least recently used key.
+Rule 7: only deliveries to a valid address count against a trigger's limit, so that guessing
+        addresses cannot block a trigger.
+Rule 8: a source configured without a usable secret is closed, never open.
 """
 
 import hashlib

@@ -1,16 +1,16 @@
-"""Requests to handlers, through every check in its order.
+"""The HTTP application: matches a request to a route, applies every check, calls the handler.
 
-Owns:  matching of paths and methods against the table, with and without the `/api` prefix; the
-       order: route and method, framing, Host, Origin, credentials, limiter, type, size, the row's
-       own gate; only then is a byte of a body read, decoded and given to the handler.
-Rule 1: no trailing slash and no double one. A segment may be percent-encoded and is decoded once,
-        after the path was cut: what comes of it is one name, never two. One that would hold a
-        slash, a control character or no UTF-8, or that is a dot or two, names nothing.
-Rule 2: the address of a capability is matched as it is written: it has one spelling.
-Rule 3: a path that exists for other methods is told apart from one that does not exist.
-Rule 4: a request that fails a check leaves no trace but a count.
-Rule 5: a method that does not exist is told before credentials are looked at, so that nobody can be
-        locked out by requests that could never have worked.
+Owns:  matching of paths and methods against the route table, with and without the `/api` prefix;
+       the order of the checks: route and method, framing, Host, Origin, credentials, rate limit,
+       body type and size, the route's gate. Only then is the body read, decoded and handled.
+Rule 1: no trailing and no double slash. A segment may be percent-encoded; it is decoded once, after
+        the path was split, so that one segment yields one name. A segment that decodes to a slash,
+        a control character, invalid UTF-8, `.` or `..` matches nothing.
+Rule 2: a capability path is matched as written, without decoding: it has one spelling.
+Rule 3: a path that exists for other methods is answered with 405, an unknown one with 404.
+Rule 4: a request that fails a check leaves no trace except a count.
+Rule 5: an unknown method is refused before credentials are checked, so that requests that can never
+        succeed do not count as failed attempts and lock out a peer.
 """
 
 import logging

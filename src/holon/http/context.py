@@ -1,12 +1,10 @@
-"""The records a path names.
+"""What handlers work with: the host and its facts, and lookups of the records a path names.
 
-Owns:  the one place where whoever serves says it and whoever shows it asks; the bundle: a host, who
-       it is, and how to end it. No logic; finding an agent, and what belongs to it.
-Rule 1: a request that was turned away leaves a count and nothing else.
-Rule 2: a private agent is not there for a reader; the answer is that of an unknown one. An archived
-        one can be read by its name, that of a past run too: its history is why it is kept, and
-        lists leave it out.
-Rule 3: what belongs to another agent does not exist under this one's path, byte for byte.
+Owns:  the context handed to every handler; finding the agent of a request and its records.
+Rule 1: a refused request leaves a count and nothing else.
+Rule 2: a private agent is answered as an unknown one. An archived agent, including that of a past
+        run, can be read by its name, because its history is kept; lists omit it.
+Rule 3: a record of another agent is answered exactly as a record that does not exist.
 """
 
 from collections import Counter

@@ -1,9 +1,9 @@
-"""One HTTP exchange: who asks, what is asked, and what may be answered.
+"""The values of one HTTP exchange: peer, request head, body source and reply.
 
-Owns:  the values that travel between the connection (bytes) and the application (meaning).
-Rule 1: header names are lower case, values are the bytes that came; nothing here trusts them.
-Rule 2: a reply is whole, a stream whose chunks are made as they are read, or a late one, which is
-        waited for while the peer stays.
+Owns:  what passes between the connection (bytes) and the application (meaning).
+Rule 1: header names are lower case, values are the received bytes; nothing here trusts them.
+Rule 2: a reply is whole, or a stream whose chunks are produced on demand, or pending: awaited while
+        the peer stays connected.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable

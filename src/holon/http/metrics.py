@@ -1,15 +1,15 @@
-"""Every series the metrics have.
+"""The Prometheus metrics: their table, and the counters derived from events.
 
-Owns:  the counters of the metrics that only events tell, and how far the log has been counted;
-       names, kinds, meanings and labels, as one table; the page of the reference is made from it.
-Rule 1: nothing is counted when it happens: a look at the metrics reads on from where the last one
-        ended, a bounded number of pages at most. What is left over is counted by the next look.
-Rule 2: what was spent is added up from the steps budgets are judged by, which are kept for a day.
-Rule 3: retention has everything counted before it removes something (`count_all`): a counter is
-        true however seldom it is read.
-Rule 4: a label has a closed set of values, each always told: how many series there are does not
-        depend on what runs here, and none names an agent.
-Rule 5: names are as Prometheus has them: base units, `_total` for what only grows.
+Owns:  names, kinds, descriptions and labels of all series (the reference page is generated from
+       them); the counters that only events provide, and how far the log has been counted.
+Rule 1: nothing is counted when it happens: a scrape continues where the last one ended and reads a
+        bounded number of pages. The rest is counted by the next scrape.
+Rule 2: cost is summed from the steps that budgets use, which are kept for a day.
+Rule 3: retention counts everything before it deletes (`count_all`), so that a counter is correct
+        however rarely it is read.
+Rule 4: a label has a closed set of values, each always reported: the number of series does not
+        depend on the load, and none names an agent.
+Rule 5: names follow Prometheus conventions: base units, `_total` for counters.
 """
 
 from collections import Counter

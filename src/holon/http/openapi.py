@@ -1,8 +1,8 @@
-"""The table as an OpenAPI 3.1 document.
+"""Generates the OpenAPI 3.1 document from the route table.
 
-Owns:  how a row becomes an operation, and types become schemas. Pure.
-Rule 1: nothing is written by hand that a row or a type says.
-Rule 2: every error has the one shape, and every status a route may give is named.
+Owns:  how a route becomes an operation and a type becomes a schema. Pure.
+Rule 1: nothing is written manually that a route or a type states.
+Rule 2: every error has the one error schema, and every status a route can return is listed.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""Waiting for what a prompt leads to.
+"""`wait_ms` of a prompt: waits for the end of the message within the request.
 
-Owns:  when such a wait ends, how many there may be, and what is told of the message then.
-Rule 1: the rows say how a message stands; events only say when to look at them again.
-Rule 2: the briefs of a message's own turn answer it. A message that entered a running turn has
-        ended when that turn has, and is answered by that turn's briefs.
-Rule 3: whatever ends a wait, the message stays admitted.
+Owns:  when such a wait ends, how many may be open, and the response to each.
+Rule 1: the state of a message is read from its records; events only trigger another read.
+Rule 2: the briefs of a message's own turn answer it. A message that was interjected into a running
+        turn ends with that turn and is answered by that turn's briefs.
+Rule 3: however a wait ends, the message stays admitted.
 """
 
 from typing import Final, NamedTuple

@@ -1,11 +1,13 @@
-"""The headers handlers read, as rows of the table name them.
+"""The request headers that handlers read.
 
-Owns:  which headers are kept as provenance, and the id under which a sender repeats itself; each
-       header's spelling, its form, and what it says, in one place.
-Rule 1: a label is short printable ASCII or it is left out; it is shown to people and to models as
-        the sender's word, and nothing is ever chosen by it.
-Rule 2: a header a handler reads stands in its route's row; a test follows the handlers to compare.
-Rule 3: the body's type and the credentials are not here: a row's `takes` and `access` say them.
+Owns:  spelling, form and description of each header; reading the Idempotency-Key, the delivery id
+       of a sender, and the headers that are stored as labels.
+Rule 1: a label is short printable ASCII, otherwise it is dropped; it is shown to people and models
+        as an unverified statement of the sender, and no decision uses it.
+Rule 2: a route's row lists every header its handler reads; a test compares them.
+Rule 3: the content type and the credentials are not listed: a row's `takes` and `access` state
+        them.
+Rule 4: at most one idempotency key; two are refused as ambiguous.
 """
 
 import re

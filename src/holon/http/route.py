@@ -1,12 +1,11 @@
-"""What a route is: one row of the table that everything else derives from.
+"""The type of a route: one row of the table from which everything else derives.
 
-Owns:  the row, its access class, and what a handler is given; reading the Idempotency-Key header.
-Rule 1: a route says all there is to know: method, path, who may call, what goes in, what comes out,
-        what may go wrong. Routing, checks, OpenAPI, the reference and the tests read the same row.
-Rule 2: a handler never sees a request that its row does not allow, nor a body of another type.
-Rule 3: where the door cannot tell who may call, a gate tells it by the head alone: nothing is read
-        of a body for somebody who would be turned away anyhow.
-Rule 4: one key or none; two keys are two opinions.
+Owns:  the row, its access class, and the call a handler receives.
+Rule 1: a row is complete: method, path, access, input, output and possible refusals. Routing,
+        checks, OpenAPI, the reference page and the tests read the same row.
+Rule 2: a handler never receives a request its row does not allow, nor a body of another type.
+Rule 3: where the access class alone cannot decide, a gate decides from the head: the body of a
+        request that will be refused is not read.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

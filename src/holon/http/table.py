@@ -1,6 +1,6 @@
-"""Every route there is.
+"""The route table.
 
-Owns:  the one table. What is not in it is not served.
+Owns:  every route of the service. A route that is not in it is not served.
 """
 
 from typing import Final

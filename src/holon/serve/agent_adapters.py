@@ -1,6 +1,6 @@
-"""What agents are made of besides rows: homes, templates, guidance.
+"""The file adapters behind agents: homes, templates, instructions and skills.
 
-Owns:  the adapters behind them, for a host that works for a person. No logic.
+Owns:  their construction for a host that works for a user. No logic.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""The composition root: a home and a directory of models become a running host.
+"""The composition root: builds a running host from a home and a model directory.
 
-Owns:  the only place where adapters meet the runtime. No logic.
+Owns:  the only place where adapters are connected to the runtime. No logic.
 """
 
 from collections.abc import AsyncIterator, Mapping

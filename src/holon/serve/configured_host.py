@@ -1,8 +1,7 @@
-"""A host made from a home's settings: its models, its secrets, and the notes a doctor reads.
+"""Builds a host from a home's settings: models, secrets, tracing, and failure notes for the doctor.
 
-Owns:  looking each one up where the settings say, once, at the start; the order in which the parts
-       come up and go down. No logic.
-Rule 1: a source whose secret is missing, empty or unreadable is shut; it is never left open.
+Owns:  resolving each of them once, at start; the order of startup and shutdown. No logic.
+Rule 1: a webhook source whose secret is missing, empty or unreadable is closed, never open.
 """
 
 import binascii

@@ -1,10 +1,9 @@
-"""The control plane of a running host, on its sockets.
+"""Serves the control API of a running host on its sockets.
 
-Owns:  how app, gatekeeper and listeners are put together, and the last replies before the end.
-Rule 1: whoever has asked when the end begins is still answered, for a moment; streams and waits
-        end.
-Rule 2: connections take at most half of the files we may have open, each socket its part of that:
-        agents never go without because of those who knock.
+Owns:  the composition of application, authorizer and listeners; the last replies at shutdown.
+Rule 1: requests in progress at shutdown are answered within a grace period; streams and waits end.
+Rule 2: connections use at most half of the process's file handles, divided among the sockets, so
+        that agents keep theirs under a flood of connections.
 """
 
 import os

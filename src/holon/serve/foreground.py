@@ -1,23 +1,22 @@
-"""`holon serve`: a host with its control plane, for as long as the process lives.
+"""`holon serve`: one service process, from startup to drained shutdown.
 
-Owns:  how its process is tuned for a long life; the loop is asyncio's own (docs/decisions/0015);
-       loading what a service has not needed yet; the order in which a service comes up and goes
-       down.
-Rule 1: a thread that has made a commit durable does not wait long for a loop that is busy.
-Rule 2: an upgrade replaces files under a running service. A part that was loaded only then would be
-        of another version than the rest, so everything is loaded while the files are still ours.
-Rule 3: that waits until the service has long been ready, and takes place on a thread of its own:
-        nobody waits for what nobody has asked for.
-Rule 4: the home is taken first and held until the end, then the port is taken, so that what is in
-        the way fails before anything runs; nobody is answered before recovery is done.
-Rule 5: the files under `run` are touched only by the owner of the home (its lock is held by then);
-        those that say who serves are written once it is ready and removed when it ends well.
-Rule 6: going down is a drain: no agent is stopped by it. What runs gets a moment to finish and is
-        otherwise cut; it goes on from its last durable step when the service comes back. Who asks a
-        second time gets the end at once.
-Rule 7: what a service is found by is looked after while it runs: a record that was removed is
-        written again; without its socket it could not be asked or ended, so it ends and says why.
-Rule 8: a start or an end that failed is written down, until one goes well.
+Owns:  the tuning of the process for a long life, on asyncio's own event loop (docs/decisions/0015);
+       deferred loading of modules; the order of startup and shutdown.
+Rule 1: the thread switch interval is short, so that the thread that made a commit durable does not
+        wait long for a busy event loop.
+Rule 2: an upgrade replaces files under a running service. A module imported after it would be of
+        another version, so all modules are loaded early.
+Rule 3: that happens on a separate thread, well after the service is ready, and delays no request.
+Rule 4: the home is locked first and held until the end, then the port is bound, so that a conflict
+        fails before anything runs; no request is answered before recovery is complete.
+Rule 5: the files under `run` are written only while the home's lock is held. Those that identify
+        the service are written once it is ready and removed at a clean shutdown.
+Rule 6: shutdown is a drain that stops no agent. Running work gets a grace period and is then cut
+        off; it continues from its last durable step at the next start. A second request to end ends
+        at once.
+Rule 7: the files that identify the service are checked while it runs: a removed record is written
+        again. Without its socket it cannot be reached or ended, so it ends with an error.
+Rule 8: a failed start or shutdown is recorded until one succeeds.
 """
 
 import gc

@@ -1,31 +1,28 @@
-"""`holon run`: one prompt, answered by a host that lives as long as the answer takes.
+"""`holon run`: one prompt, answered by a host that lives as long as the run.
 
-Owns:  what `--trust` means: which origin the text has, and who vouches for it; the agent made for
-       one run, the named agent, and when a named one may be made; which rows a run's events name,
-       and reading them; the life of a one-shot run: a prompt, the wait until its agent rests, and
-       what came of it.
-Rule 1: trust is never written onto a message. A lower trust is another origin through a door that
-        vouches for that origin, and the tables of decide/queue/authority make of it what they
-        always do.
-Rule 2: whoever sits at this terminal is the operator and may give a text less weight than their
-        own, as one does with a stranger's words. Nothing here can give it more.
-Rule 3: a run that names nobody gets an agent of its own: private, and nobody else's past.
-Rule 4: a named agent is used as it is: a template is for a new one. It comes into being only when
-        that was asked for.
-Rule 5: the agent made for a run is archived when the run is over, for good: it takes nothing more.
-        Its identity stays; its rows and its home stay until retention lets them go. As long as it
-        could go on, because the run was stopped or waits, or a task, a timer or a wait is left, it
-        stays in use. So it does when the process was killed: a run that goes on with it by its name
-        archives it at its own end.
-Rule 6: an agent that could not answer (paused, stopped, someone's child) is refused at once.
-Rule 7: only what the run's own events name belongs to it; what the agent did before does not.
-Rule 8: a turn is read only when something in it is needed: its effects, or the last words.
-Rule 9: a run is over when the rows give the agent nothing more to do, so what it enqueued for
-        itself is part of it, and so are its background tasks unless the caller will not wait.
-Rule 10: the prompt is admitted like any other; nothing here bypasses the queue.
-Rule 11: the rows are looked at again for each event that may have brought the agent to rest. No
-         time passes for its own sake.
-Rule 12: a run that used up its rounds is over at once, whatever else the agent could do.
+Owns:  the origin that each `--trust` value stands for; the temporary agent of a run and the checks
+       of a named one; the records a run's events refer to; the run itself, from the prompt until
+       its agent rests, and its result.
+Rule 1: trust is never written onto a message. A lower trust selects another origin, admitted in a
+        context that authenticates that origin, and decide/queue/authority derives the rest.
+Rule 2: the caller is the operator and may give a text less authority than their own, for content of
+        others. Nothing here can give it more.
+Rule 3: a run without an agent name gets a new private agent, without history.
+Rule 4: a named agent is used as it is: a template applies to a new agent only. It is created only
+        on request.
+Rule 5: the temporary agent is archived at the end of its run and accepts nothing more. Its identity
+        is kept; its records and home are subject to retention. While it could continue, because the
+        run was stopped or waits, or a task, timer or wait is left, it is not archived, nor after
+        the process was killed: a later run that names it archives it at its own end.
+Rule 6: an agent that cannot answer (paused, stopped, or a child agent) is refused at once.
+Rule 7: only records named by the run's own events belong to its result.
+Rule 8: a turn is read only if the result needs it: for its effects or its last text.
+Rule 9: a run ends when the stored state gives the agent nothing to do, so follow-ups it queued
+        belong to the run, and so do background tasks unless the caller does not wait for them.
+Rule 10: the prompt is admitted like any other; it does not bypass the queue.
+Rule 11: the state is checked again after each event that may have ended the work. Nothing is polled
+         by time.
+Rule 12: a run that has used up its rounds ends at once, whatever work is left.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,7 @@
-"""The composition of the provider plane: settings and surroundings become a plane.
+"""Builds the model provider stack from settings and environment.
 
-Owns:  the only place where the plane's parts are put together, and which variables of the process
-       hold secrets. No logic; who is told when a provider fails, when a model is given a rest, and
-       when it is back.
+Owns:  the construction of its parts; which environment variables hold secrets; the journal entries
+       about provider failures and circuits. No other logic.
 """
 
 from collections.abc import Mapping

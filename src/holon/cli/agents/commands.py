@@ -1,7 +1,7 @@
-"""`holon agent`: the agents of a running runtime.
+"""`holon agent`: manage the agents of a running runtime.
 
-Owns:  listing agents, making, starting, stopping and aborting them, and choosing their models, from
-       a terminal; `holon control`, an earlier name of some of it.
+Owns:  listing, creating, starting, stopping, pausing and aborting agents, and choosing their
+       models; `holon control`, an earlier name of some of these commands.
 """
 
 from contextlib import suppress

@@ -1,7 +1,7 @@
-"""`holon config credentials`: the secrets Holon keeps.
+"""`holon config credentials`: the secrets stored in a home.
 
-Owns:  the words and the JSON of these commands.
-Rule 1: a secret is taken in and never given out: not printed, not repeated in an error.
+Owns:  the output of these commands.
+Rule 1: a secret is written, never printed and never repeated in an error.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""`holon config doctor`: are the configured providers in order?
+"""`holon config doctor`: checks the configured providers and models.
 
-Owns:  the words and exit codes of the two doctor commands; what they say is found elsewhere.
-Rule 1: nothing is changed, and no secret is read aloud. The network is used with --probe only.
+Owns:  the output and exit codes of the two doctor commands; adapters/providers/doctor does the
+       checks.
+Rule 1: nothing is changed and no secret printed. The network is used only with --probe.
 """
 
 import sys

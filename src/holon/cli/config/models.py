@@ -1,6 +1,6 @@
-"""`holon config models`: what is known about models.
+"""`holon config models`: shows what is known about models.
 
-Owns:  the words of the model commands.
+Owns:  the output of the model commands.
 """
 
 from collections.abc import Iterator

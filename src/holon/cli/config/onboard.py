@@ -1,10 +1,10 @@
-"""`holon onboard`: from nothing to a model that answers.
+"""`holon onboard`: configures a model interactively.
 
-Owns:  the questions on a terminal, and the report elsewhere.
-Rule 1: everything is asked before anything is written; breaking off changes nothing.
-Rule 2: a secret is typed without echo, goes into the credentials file, and is never shown.
-Rule 3: without a terminal nothing is asked: the report says what is there, what is missing, and
-        which commands come next.
+Owns:  the questions on a terminal, and the report without one.
+Rule 1: all questions come before the first write; an interruption changes nothing.
+Rule 2: a secret is typed without echo, stored in the credentials file, and never shown.
+Rule 3: without a terminal nothing is asked: the report lists what is configured, what is missing,
+        and which commands come next.
 """
 
 import os

@@ -1,11 +1,10 @@
-"""A word of warning about a model that was chosen.
+"""Opens the settings and providers of a home, and warns of unusable models.
 
-Owns:  opening a home's settings and the provider plane a host would build from them; what is said
-       of a model whose provider is not known, or that is not in the catalog, or whose price a cost
-       budget would need to know.
-Rule 1: a configuration with faults can still be looked at: what fits is used, and each fault is
-        handed out as a sentence. So is each variable that looks like a slip.
-Rule 2: a warning refuses nothing: what is missing may be configured next.
+Owns:  the settings with the provider stack a host would build from them; warnings about a model
+       whose provider is unknown, that is not in the catalog, or whose price a cost budget needs.
+Rule 1: an invalid configuration can still be inspected: valid values are used, and each fault is
+        reported. So is each variable that looks misspelled.
+Rule 2: a warning refuses nothing: the missing part may be configured next.
 """
 
 import os

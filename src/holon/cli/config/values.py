@@ -1,8 +1,8 @@
 """`holon config get`, `set`, `unset`, `list` and `schema`.
 
-Owns:  the words and the JSON of these commands; settings are read and written in holon.config.
-Rule 1: what is refused has changed nothing.
-Rule 2: a service reads its settings when it starts. Who changes one while it runs is told so.
+Owns:  the output of these commands; holon.config reads and writes settings.
+Rule 1: a refused change has no effect.
+Rule 2: a service reads its settings at start. A change while it runs prints a notice.
 """
 
 import os

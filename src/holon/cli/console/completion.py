@@ -1,10 +1,10 @@
-"""Names that are offered to who presses Tab: agents, models, settings and their values.
+"""Shell completion: agents, models, settings and their values.
 
-Owns:  finding them quickly, and in silence when they cannot be found; the script; it asks `holon`
-       itself at every press of Tab, so it never grows old.
-Rule 1: agents are asked of the runtime that is meant; the rest is read from the home's settings and
-        from what ships with Holon.
-Rule 2: names come without quotes, which shells take away; settings are understood either way.
+Owns:  finding the names quickly, and silently failing if that is not possible; the completion
+       script, which calls `holon` on every Tab, so that it needs no update.
+Rule 1: agents are read from the selected runtime; everything else from the home's settings and the
+        data shipped with Holon.
+Rule 2: names are completed without quotes, which shells remove; settings accept either form.
 """
 
 import os

@@ -1,21 +1,19 @@
-"""What most commands take and how they answer.
+"""Shared options and parameter types of the command line.
 
-Owns:  the type of options and arguments that are paths, and the home that is meant without one; the
-       types of options and arguments whose bounds the runtime sets; reading stdin for whoever is to
-       be told something; what a suggestion takes over from the command line it answers; `--home`,
-       `--json`, and the one line of JSON a script reads.
-Rule 1: a name that is empty, or is not text, is refused where it is typed: an empty one would be
-        the directory one stands in, and what is no text can be written into no record.
-Rule 2: who stands in a directory that is gone names paths in full.
-Rule 3: the bounds are those of model/limits, written down again, since `--help` loads no model; a
-        test holds them together.
-Rule 4: no more is read than a text can be long: what is piped in may never end.
-Rule 5: a command that is suggested works on the same home: who named one with --home would
-        otherwise be led to another. One from the environment is there for the next command as well.
-Rule 6: whoever writes a hint names the command alone; the home is put in where it is told.
-Rule 7: a line of JSON is as harmless on a terminal as text is: whatever a terminal would obey
-        stands in it as an escape, so nothing is lost to a reader of JSON either.
-Rule 8: who asked for JSON gets an object whether the command succeeds or fails.
+Owns:  parameter types of paths, texts and bounded numbers; the default home; `--home` and `--json`;
+       reading a text from stdin; the JSON line; completing suggested commands.
+Rule 1: an empty or non-UTF-8 path is refused at the command line: an empty one would mean the
+        current directory, and non-text cannot be stored in a record.
+Rule 2: if the current directory was deleted, only absolute paths are accepted.
+Rule 3: the bounds repeat those of model/limits, because `--help` must not import the model; a test
+        compares them.
+Rule 4: stdin is read up to the maximum size of a text, because a pipe may never end.
+Rule 5: a suggested command names the same home if it was given with --home. A home from the
+        environment applies to the next command anyway.
+Rule 6: code that writes a hint names the command only; the home is inserted on output.
+Rule 7: JSON output escapes everything a terminal would interpret, so nothing is lost to a reader of
+        JSON.
+Rule 8: with --json the output is an object on success and on failure.
 """
 
 import functools

@@ -1,10 +1,9 @@
-"""What a command that talks to a running runtime has in hand.
+"""Shared parts of the commands that call a running runtime.
 
-Owns:  the options all of those share, which agent is meant, the two forms of an answer, pages of
-       lists, and the commands that are one call.
-Rule 1: an agent that is not named is the one in HOLON_AGENT_ID, or else the runtime's own default.
-Rule 2: JSON goes out as it came in; for people, whatever others wrote passes through the terminal's
-        filter first.
+Owns:  their common options, the default agent, the two output formats, paging, and commands that
+       consist of a single call.
+Rule 1: without --agent the agent is that of HOLON_AGENT_ID, or else the runtime's default.
+Rule 2: JSON is printed as received; text output of external content is sanitized for the terminal.
 """
 
 import functools

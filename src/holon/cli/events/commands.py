@@ -1,8 +1,7 @@
-"""`holon events`: the raw events of an agent.
+"""`holon events`: the events of an agent.
 
-Owns:  how events are asked for, and the one table a person sees them in.
-Rule 1: for scripts an event is the envelope the runtime gave, untouched; for people it is how the
-        envelope says it reads.
+Owns:  querying events, and their table.
+Rule 1: with --json an event is the runtime's envelope, unchanged; as text it is its presentation.
 """
 
 import time

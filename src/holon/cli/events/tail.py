@@ -1,7 +1,7 @@
-"""`holon tail`: what an agent has to say.
+"""`holon tail`: what an agent reports.
 
-Owns:  how much is looked at to find it, and how one presented event reads on a terminal.
-Rule 1: a reader chooses how much to see by display mode; raw events are shown by `holon events`.
+Owns:  how far back it reads, and the layout of one presented event.
+Rule 1: the display mode selects the level of detail; raw events are shown by `holon events`.
 """
 
 import time

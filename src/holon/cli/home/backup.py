@@ -1,7 +1,7 @@
 """`holon backup` and `holon restore`.
 
-Owns:  the words and exit codes of both; how they work is in adapters/backup.
-Rule 1: what takes long says on stderr how far it is; with --json it is silent.
+Owns:  the output and exit codes of both; adapters/backup does the work.
+Rule 1: progress goes to stderr; with --json there is none.
 """
 
 import os

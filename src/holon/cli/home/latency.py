@@ -1,7 +1,7 @@
-"""Where the time of an agent's turns went, for `holon debug latency`.
+"""`holon debug latency`: where the time of an agent's turns was spent.
 
-Owns:  reading the events of a home that may be in use, and the two tables a person sees.
-Rule 1: nothing is changed by looking.
+Owns:  reading the events of a home that may be in use; the two tables.
+Rule 1: reading changes nothing.
 """
 
 from pathlib import Path

@@ -1,10 +1,10 @@
-"""`holon run`: one prompt, one answer, and out.
+"""`holon run`: one prompt, one answer.
 
-Owns:  the flags, the words, the JSON and the exit codes of a one-shot run.
-Rule 1: the answer goes to stdout and nothing else does; everything about it goes to stderr. With
-        --json there is one object on stdout, also when the run could not even begin.
-Rule 2: the exit code says how the run ended, so that a script need not read the answer to know.
-Rule 3: what a model wrote reaches a terminal without control characters; --json keeps it as it is.
+Owns:  the options, the output and the exit codes of a one-shot run.
+Rule 1: only the answer goes to stdout; everything else goes to stderr. With --json there is one
+        object on stdout, also if the run could not start.
+Rule 2: the exit code gives the outcome, so that a script need not parse the answer.
+Rule 3: text output of a model is sanitized for the terminal; --json keeps it unchanged.
 """
 
 import os

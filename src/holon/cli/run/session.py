@@ -1,14 +1,13 @@
-"""One run, from the open home to the result, with a hand on the signals.
+"""The session of one run: host, signals and result.
 
-Owns:  what a run was told to do, its host, and what Ctrl-C means.
-Rule 1: the first Ctrl-C ends the running turn for good, as an operator's abort, and the run with
-        it. The agent keeps everything and can be asked again. The second one ends this process at
-        once, and the command of the call under way with it; the next one that opens the home
-        recovers.
-Rule 2: background tasks outlive a run that was stopped, as they outlive any end of this process.
-        Whoever stops a run is told which they are.
-Rule 3: only the agent of the run is shown and held to the round limit. Others that the host takes
-        up again beside it are none of the run's business.
+Owns:  the run request, its host, and the handling of Ctrl-C.
+Rule 1: the first Ctrl-C aborts the running turn, as an operator's abort does, and ends the run. The
+        agent keeps its state and can be prompted again. The second one ends the process at once,
+        with the command of the current call; the next process that opens the home recovers.
+Rule 2: background tasks survive an aborted run, as they survive any end of this process. The
+        operator is told which ones are running.
+Rule 3: only the run's agent is shown and bound by the round limit, not others that the host
+        resumes.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""The flags that say where a service listens and who may reach it.
+"""The access options of `holon serve` and `holon daemon`.
 
-Owns:  the options `holon serve` and `holon daemon` share, and what they amount to.
+Owns:  the options, and the access request they produce.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
 """`holon serve`: the runtime in the foreground.
 
-Owns:  what is said when a service is up and when it goes down.
-Rule 1: a service runs whether or not anybody reads what it says: a pipe or a terminal that is gone
-        ends nothing.
+Owns:  the messages at start and shutdown.
+Rule 1: a service does not depend on its output being read: a closed pipe or terminal ends nothing.
 """
 
 import os

@@ -1,10 +1,11 @@
-"""Events as frames of a stream, made once for all who read them.
+"""Events as server-sent event frames, built once and shared by all streams.
 
-Owns:  the look-up of what an event points to, the frame of an event, and which agents a reader of
-       all sees.
-Rule 1: messages and turns are looked up a page at a time, one look per agent.
-Rule 2: an event never changes, so its frame is kept for the next reader; how many is bounded.
-Rule 3: what a level leaves out is passed over, not lost: the number of the last one is told.
+Owns:  the lookup of the records an event refers to; the frame of an event; which agents a stream of
+       all agents includes.
+Rule 1: messages and turns are looked up per page, with one query per agent.
+Rule 2: an event never changes, so its frame is cached; the cache is bounded.
+Rule 3: an event below the requested level is skipped, but its number is sent, so that a reader
+        resumes after it.
 """
 
 from collections import defaultdict

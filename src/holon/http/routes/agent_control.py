@@ -1,8 +1,8 @@
 """Control routes of one agent: prompt, create, start, stop, pause, resume, abort, model.
 
-Owns:  the control routes of one agent that are not about its tasks, timers or work items.
-Rule 1: the words of an operator enter by the queue like any message; everything else is a control
-        request that changes rows and makes no message.
+Owns:  the control routes that do not concern tasks, timers or work items.
+Rule 1: a prompt enters through the queue like any message; every other request here changes records
+        and creates no message.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,10 @@
-"""Agents as readers see them: the list, the summary and the bootstrap.
+"""Read routes of agents: list, summary and state, and the available models.
 
-Owns:  the inspection routes of agents, and which models there are; the aliases. Each is the row of
-       a named agent's route under a shorter path.
-Rule 1: the list is narrow, the status is the summary, the state is what a projection starts from;
-        they are not interchangeable.
-Rule 2: what the state says of the agent is the very status.
-Rule 3: the list costs one look for all its agents, and one more for each that could be waiting.
+Owns:  the inspection routes, and their aliases under a shorter path for the default agent.
+Rule 1: list (narrow), status (summary) and state (start of a projection) are distinct views and not
+        interchangeable.
+Rule 2: the agent in the state is exactly the status.
+Rule 3: the list costs one query for all agents, and one more per agent that may be waiting.
 """
 
 from dataclasses import replace

@@ -1,10 +1,10 @@
-"""The audit log as a product: pages in both directions, and streams.
+"""Event routes: pages in both directions, and streams.
 
-Owns:  the routes of events.
-Rule 1: replay is history: nothing that is read here can be sent back in as input.
-Rule 2: a cursor that is older than what is kept, or newer than what there is, is told apart and
-        refused; nobody is moved silently. Neither is a reader who says on which timeline the cursor
-        was given out, when the home was restored since.
+Owns:  the routes of the event log.
+Rule 1: replay is history: nothing read here can be sent back as input.
+Rule 2: a cursor that is older than the oldest event, or newer than the newest, is refused with its
+        own code and never silently moved. So is a cursor of another epoch after a restore, if the
+        reader names the epoch.
 """
 
 from typing import Final

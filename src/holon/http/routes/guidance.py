@@ -1,7 +1,7 @@
-"""The skills of an agent: seen by readers, installed and uninstalled by the operator.
+"""Skill routes of an agent: list, install, uninstall.
 
 Owns:  the routes of skills.
-Rule 1: changing them is the operator's alone. A command an agent runs cannot install a skill here.
+Rule 1: only the operator may change skills. A command of an agent cannot install one here.
 """
 
 from typing import Final

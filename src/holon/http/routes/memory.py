@@ -1,7 +1,7 @@
-"""An agent's memory: searched, read, looked at and built anew.
+"""Memory routes of an agent: search, get, status, rebuild.
 
 Owns:  the routes of memory search.
-Rule 1: what is shown is what the agent itself would find, with the same labels.
+Rule 1: results are those the agent itself would get, with the same labels.
 """
 
 from typing import Annotated, Final

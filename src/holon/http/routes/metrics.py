@@ -1,9 +1,9 @@
-"""Figures for whoever watches the runtime over time.
+"""`GET /metrics`.
 
-Owns:  the metrics route, and where each figure comes from.
-Rule 1: only what is cheap to know: a look is a few indexed counts, one walk over the agents, of
-        which there is a bounded number, and what the log has gained since the last look.
-Rule 2: nothing is counted for this on the way of a message; what is needed stands in the rows.
+Owns:  the metrics route, and the source of each figure.
+Rule 1: only cheap figures: a scrape costs a few indexed counts, one pass over the agents, of which
+        there is a bounded number, and the events since the last scrape.
+Rule 2: processing a message does no extra work for metrics; the figures come from stored records.
 """
 
 from collections.abc import Mapping

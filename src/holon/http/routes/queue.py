@@ -1,14 +1,13 @@
-"""Messages from outside: public enqueue and the generic webhook.
+"""Public ingress: the enqueue routes and the generic webhook.
 
-Owns:  how an outsider's request becomes an ingress request.
-Rule 1: the operator's token opens the door and no more: what comes through it is an outsider's
-        word, and the door's ceilings hold. A webhook it was given to is a signal of an integration
-        the operator set up; what a channel brings stays external evidence.
-Rule 2: a webhook whose signature holds under a configured secret came by the capability of that
-        secret, and is a signal of that integration. A signature that does not hold is refused,
-        whatever else the request shows.
-Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
-        that the fault is on this side.
+Owns:  how an external request becomes an ingress request.
+Rule 1: the operator's token authenticates the caller, but the content remains external and keeps
+        the limits of external content. A webhook sent with the token is a signal of an integration
+        the operator set up; a channel message is external evidence.
+Rule 2: a webhook with a valid signature under a configured secret is a signal of that integration.
+        An invalid signature is refused, whatever else the request carries.
+Rule 3: a source configured without a usable secret is closed, signed or not; the sender learns that
+        the fault is on this side.
 """
 
 from http import HTTPStatus

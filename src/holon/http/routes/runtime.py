@@ -1,11 +1,11 @@
-"""The runtime itself: is it well, and please end.
+"""Runtime routes: root, OpenAPI document, handshake, status and shutdown.
 
-Owns:  the route that serves the OpenAPI document, made of the very rows that are served; the root.
-       It tells a stranger no more than the handshake does; the handshake. It tells a stranger how
-       to come in, and nothing about who lives here; the routes `holon daemon` works with.
-Rule 1: asking the runtime to end stops no agent. What they do is cut off or finished, kept either
-        way, and goes on when the next runtime starts.
-Rule 2: what protects from an agent's commands, and what does not, is said in every status.
+Owns:  the routes `holon daemon` works with, and those that describe the service to a client.
+Rule 1: root and handshake tell an unauthenticated caller how to authenticate, and nothing about the
+        agents.
+Rule 2: shutdown stops no agent. Running work finishes or is cut off, stays durable either way, and
+        continues when the next runtime starts.
+Rule 3: every status states which protections against an agent's commands hold and which do not.
 """
 
 from functools import cache

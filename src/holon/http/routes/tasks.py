@@ -1,9 +1,9 @@
-"""Background tasks: listed, looked at, started, fed and stopped by an operator.
+"""Task routes: list, show, start, input, stop.
 
-Owns:  the routes of tasks.
-Rule 1: a command of an operator becomes the agent's task: its result comes to the agent by the
-        queue, as that of any task.
-Rule 2: a task that takes no input, or has ended, is no error; the answer says so.
+Owns:  the routes of background tasks.
+Rule 1: a command started by the operator becomes the agent's task: its result reaches the agent
+        through the queue, like that of any task.
+Rule 2: input to a task that takes none or has ended is not an error; the response says so.
 """
 
 from typing import Final

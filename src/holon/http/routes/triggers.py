@@ -1,14 +1,14 @@
-"""External triggers: the addresses themselves, and what the operator does with them.
+"""External trigger routes: deliveries to a trigger's address, and its management.
 
-Owns:  the callback routes, and listing, giving, rotating and revoking.
-Rule 1: every miss at an address is answered alike, byte for byte as a path nobody serves.
-Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
-        to wait for it.
-Rule 3: an address is judged before a byte of the body is read: strangers make us keep nothing.
-Rule 4: the right address of a stopped agent is refused as a prompt to it is, with the way to resume
-        it. However often it is called, no more of it is noted than the rate lets in.
-Rule 5: the runtime gives every agent its trigger; looking gives none. The address is shown to the
-        operator alone.
+Owns:  the callback routes, and listing, issuing, rotating and revoking of triggers.
+Rule 1: every unknown address is answered like an unknown path, byte for byte.
+Rule 2: a repeated delivery is answered before the rate limit is applied, so that a retry is never
+        told to wait.
+Rule 3: the address is checked before the body is read: unauthenticated peers store nothing.
+Rule 4: a delivery to a stopped agent is refused like a prompt to it, with the way to resume it. The
+        refusals are recorded at most at the rate limit.
+Rule 5: the runtime issues every agent's trigger; reading issues none. Only the operator sees the
+        address.
 """
 
 from typing import Final

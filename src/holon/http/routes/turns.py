@@ -1,8 +1,8 @@
-"""What happened to an agent, for reading: briefs, turns and messages.
+"""Read routes of turns, briefs and messages, and the prompt preview.
 
-Owns:  the pages of briefs and turns, and single briefs and messages; the route that shows a prompt.
-       It sends nothing and changes nothing.
-Rule 1: pages run from the newest backwards, so that new records never shift a page being read.
+Owns:  the pages of briefs and turns, single briefs and messages; the preview, which sends nothing
+       and changes nothing.
+Rule 1: pages run from the newest backwards, so that new records do not shift a page being read.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""Timers: listed, armed and cancelled by an operator.
+"""Timer routes (list, create, cancel) and the wake hint.
 
-Owns:  the routes of timers; the control route that leaves a wake hint.
-Rule 1: arming and cancelling are control-plane mutations; neither makes a message.
-Rule 2: a wake is a signal, not a message; it interrupts nothing and starts no stopped agent.
+Owns:  the routes of timers; the control route that adds a wake hint.
+Rule 1: creating and cancelling a timer changes records and creates no message.
+Rule 2: a wake hint is a signal, not a message; it interrupts nothing and starts no stopped agent.
 """
 
 from typing import Final

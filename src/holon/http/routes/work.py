@@ -1,8 +1,7 @@
-"""Work items: listed, opened, changed, picked and completed by an operator.
+"""Work item routes: list, show, create, update, pick, complete.
 
 Owns:  the routes of work items.
-Rule 1: opening an item is a control-plane mutation: no message is made, and what the agent works on
-        stays what it is.
+Rule 1: creating an item changes records: it creates no message and does not change the focus.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Where an agent works: attached, left and forgotten by the operator.
+"""Workspace routes of an agent: list, attach, leave, forget.
 
 Owns:  the control routes of workspaces.
-Rule 1: they are the operator's alone. A command an agent runs cannot move the agent elsewhere.
+Rule 1: only the operator may use them. A command of an agent cannot move the agent.
 """
 
 from typing import Final

@@ -1,21 +1,22 @@
-"""The sockets a server listens on, and the connections it lets in.
+"""Listening sockets: accepting connections and limiting how many are open.
 
-Owns:  receiving, sending and accepting on sockets that do not block, for either door alike;
-       accepting, who the kernel says is at the other end, and how many may be there at once.
-Rule 1: a wait that is given up in the very moment the socket becomes ready is given up quietly. The
-        streams of anyio log a traceback then, which tells of nothing that is wrong.
-Rule 2: whoever sends without end lets others have their turn: receiving always does.
-Rule 3: each socket has room for so many and no more, so that a crowd at one door keeps nobody out
-        of the other. Over that, whoever has asked for nothing the longest makes room: a place is
-        had by asking, not by having asked. Where all are being answered, the newcomer is closed.
-Rule 4: connections that have not asked for anything are few, and never more than half: the oldest
-        of them makes room for the next, so that nobody keeps others out by being silent.
-Rule 5: those who have not shown who they are have a share of the room, and each peer among them a
-        smaller one. Over it, the connection of that peer that has rested the longest makes room for
-        its next; where none of them rests, the next is closed. Other peers notice nothing.
-Rule 6: whatever goes wrong with one connection ends that one; no peer can end the host.
-Rule 7: a machine that has nothing left for another connection is waited for; whoever knocks
-        meanwhile stays in line. Only a listening socket that is gone ends the listening.
+Owns:  non-blocking accept, receive and send on sockets of either kind; the peer's identity from the
+       kernel; the connection limits.
+Rule 1: a wait cancelled at the moment its socket becomes ready is cancelled silently. The streams
+        of anyio would log a traceback for it, although nothing is wrong.
+Rule 2: receiving always yields to the event loop, so that a peer that sends without end does not
+        block others.
+Rule 3: each socket has its own connection limit, so that a full TCP socket does not block the Unix
+        socket. Above the limit, the connection that has been idle the longest is closed. If all are
+        being answered, the new connection is closed.
+Rule 4: connections without a first request are limited to half of the total at most; the oldest is
+        closed for the next, so that silent connections do not block others.
+Rule 5: unauthenticated connections have a share of the limit, and each peer address a smaller one.
+        Above it, the peer's longest idle connection is closed; if none is idle, its new connection
+        is. Other peers are not affected.
+Rule 6: a failure of one connection ends that connection; no peer can end the host.
+Rule 7: when the machine lacks resources for another connection, accepting pauses, and clients wait
+        in the backlog. Only the loss of the listening socket ends accepting.
 """
 
 import errno
