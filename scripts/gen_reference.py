@@ -29,12 +29,6 @@ from holon.model import (
     guidance,
     limits,
 )
-from holon.model import (
-    errors as refusal,
-)
-from holon.model import (
-    limits as command_limits,
-)
 from holon.model.events import event, reads
 from holon.model.memory import records
 from holon.model.providers import attempts
@@ -53,7 +47,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
 ERROR_MODULES = (
     errors,
-    refusal,
     attempts,
     config_file,
     credential_file,
@@ -65,7 +58,6 @@ ERROR_MODULES = (
     surface_reads,
     feed,
     commands,
-    requests,
     requests,
     query,
     route,
@@ -135,9 +127,9 @@ def errors_page() -> str:
         for kind in _error_classes()
     ]
     table = ["| code | meaning | what to do |", "|---|---|---|", *rows]
-    codes = [f"- `{code}`" for code in refusal.RefusalCode]
+    codes = [f"- `{code}`" for code in errors.RefusalCode]
     intro = "Codes are stable; messages are for people."
-    body = [*table, "", "## Refusals", "", _first_line(refusal.Refusal), "", *codes]
+    body = [*table, "", "## Refusals", "", _first_line(errors.Refusal), "", *codes]
     return _page("Errors", intro, body)
 
 
@@ -146,7 +138,7 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    modules = (limits, command_limits, compaction, records, reads)
+    modules = (limits, compaction, records, reads)
     return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 
@@ -251,10 +243,12 @@ def _limit_lines(module: ModuleType) -> Iterator[str]:
     for node in ast.parse(source).body:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
+        value = getattr(module, node.target.id)
+        if not isinstance(value, int):
+            continue
         above = lines[node.lineno - 2]
         if above.startswith("# "):
             yield from ("", f"## {above[2:].rstrip('.')}", "")
-        value = getattr(module, node.target.id)
         why = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
         yield f"- `{node.target.id}` = {value:,}" + (f" – {why}" if why else "")
 
