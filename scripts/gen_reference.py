@@ -23,6 +23,7 @@ from holon.http import query, request_headers
 from holon.http.events import stream
 from holon.http.routes import work
 from holon.model import agents, commits, errors, guidance, limits
+)
 from holon.model.events import event, reads
 from holon.model.memory import records
 from holon.model.providers import attempts
@@ -244,14 +245,11 @@ def _limit_lines(module: ModuleType) -> Iterator[str]:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
         value = getattr(module, node.target.id)
-        if not isinstance(value, int | float):
+        if not isinstance(value, int):
             continue
         above = lines[node.lineno - 2]
         if above.startswith("# "):
             yield from ("", f"## {above[2:].rstrip('.')}", "")
-        value = getattr(module, node.target.id)
-        if not isinstance(value, int):
-            continue
         why = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
         yield f"- `{node.target.id}` = {value:,}" + (f" – {why}" if why else "")
 
