@@ -23,7 +23,6 @@ from holon.http import query, request_headers
 from holon.http.events import stream
 from holon.http.routes import work
 from holon.model import agents, commits, errors, guidance, limits
-)
 from holon.model.events import event, reads
 from holon.model.memory import records
 from holon.model.providers import attempts
