@@ -111,9 +111,7 @@ DAEMON_STOP_MS_MAX: Final = 10 * SECOND_MS  # after a request to stop, before a 
 DAEMON_SIGNAL_MS_MAX: Final = 5 * SECOND_MS  # after a signal, before the next
 DAEMON_PROBE_MS_MAX: Final = 3 * SECOND_MS  # for an answer about its health
 HOME_WATCH_MS: Final = 2 * SECOND_MS  # between two checks that this process still owns the home
-HOME_ANSWER_MS_MAX: Final = (
-    3 * HOME_WATCH_MS
-)  # for an owner to confirm that it runs
+HOME_ANSWER_MS_MAX: Final = 3 * HOME_WATCH_MS  # for an owner to confirm that it runs
 DAEMON_LOG_BYTES_MAX: Final = 4 * MIB  # then the log is moved aside; one older one is kept
 DAEMON_LOG_READ_BYTES_MAX: Final = 256 * KIB
 DAEMON_LOG_LINES_COUNT_MAX: Final = 1_000
@@ -435,9 +433,7 @@ COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # on disk, of one stream; twice tha
 COMMAND_PROCESSES_COUNT_MAX: Final = 512
 COMMAND_FILE_BYTES_MAX: Final = 32 * 1024 * MIB  # of one file it writes itself
 COMMAND_HANDLES_COUNT_MAX: Final = 65_536  # open at once, of one process
-COMMAND_LOOK_MARGIN_BYTES: Final = (
-    16 * KIB
-)  # read past a cut, to see a secret whole
+COMMAND_LOOK_MARGIN_BYTES: Final = 16 * KIB  # read past a cut, to see a secret whole
 COMMAND_STOP_GRACE_MS: Final = 3 * SECOND_MS  # between the polite signal and the certain one
 COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still in the pipe
 

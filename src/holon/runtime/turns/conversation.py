@@ -360,7 +360,7 @@ class ConversationRoom:
         failure = over_budget(
             needed_tokens=needed,
             share_tokens=budget,
-            what="what came in, and the newest round of this turn with its results",
+            subject="what came in, and the newest round of this turn with its results",
         )
         told = TurnBaselineOverBudget(
             turn_id=log.turn.turn_id, needed_tokens=needed, budget_tokens=budget

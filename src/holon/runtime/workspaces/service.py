@@ -10,7 +10,7 @@ from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
 from holon.decide.workspaces import (
     Enter,
     Stay,
-    aim_of,
+    attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
@@ -84,7 +84,7 @@ class WorkspaceDesk:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
             bindings = await reads.workspace_bindings(agent_id)
-            aim = aim_of(found, bindings, now=now)
+            aim = attach_target_of(found, bindings, now=now)
             occupants = await reads.root_occupants(
                 aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )
