@@ -11,7 +11,7 @@ from holon.decide.workspaces import (
     Leave,
     Stay,
     agent_home_of,
-    aim_of,
+    attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
@@ -46,7 +46,7 @@ NOWHERE = WorkspaceBindings()
 
 
 def aimed(found: ResolvedDirectory, bindings: WorkspaceBindings = NOWHERE) -> AttachTarget:
-    return aim_of(found, bindings, now=START)
+    return attach_target_of(found, bindings, now=START)
 
 
 def having(*found: ResolvedDirectory, active: ResolvedDirectory | None = None) -> WorkspaceBindings:

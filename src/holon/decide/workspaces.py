@@ -129,7 +129,7 @@ def refuse_form(path: str) -> Refusal | None:
     if not path.startswith("/"):
         return _refusal(
             RefusalCode.WORKSPACE_PATH_INVALID,
-            f"{_shown(path)} is not an absolute path",
+            f"{_quoted_path(path)} is not an absolute path",
             "write it from the root on, such as /srv/project",
         )
     if len(path) > WORKSPACE_PATH_CHARS_MAX:
@@ -144,18 +144,18 @@ def refuse_form(path: str) -> Refusal | None:
 def refuse_problem(path: str, problem: PathProblem) -> Refusal:
     """Decline a path for what was found there."""
     words = _PROBLEMS[problem]
-    return _refusal(words.code, f"{_shown(path)} {words.says}", words.hint)
+    return _refusal(words.code, f"{_quoted_path(path)} {words.says}", words.hint)
 
 
-def refuse_private(found: ResolvedDirectory, home: str) -> Refusal | None:
+def refuse_private(directory: ResolvedDirectory, home: str) -> Refusal | None:
     """Decline what is Holon's own; `home` is HOLON_HOME by its real name."""
     own = home.rstrip("/")
     inside = [f"{own}/{folder}" for folder in PRIVATE_FOLDERS]
-    roots = (found.path, found.repository_root or found.path)
+    roots = (directory.path, directory.repository_root or directory.path)
     if own in roots or any(_is_inside(root, folder) for root in roots for folder in inside):
         return _refusal(
             RefusalCode.WORKSPACE_PATH_PRIVATE,
-            f"{_shown(found.path)} is where Holon keeps its own files",
+            f"{_quoted_path(directory.path)} is where Holon keeps its own files",
             "choose a directory outside of HOLON_HOME; to work at home, exit the workspace",
         )
     return None
@@ -165,7 +165,7 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
 
 
-def _shown(path: str) -> str:
+def _quoted_path(path: str) -> str:
     shown = path.encode(errors="replace").decode()[:_SHOWN_CHARS]
     return repr(shown) if shown else "an empty text"
 
@@ -217,10 +217,12 @@ def workspace_id_of(anchor: str) -> WorkspaceId:
     return WorkspaceId(f"ws_{_digest(anchor)}")
 
 
-def aim_of(found: ResolvedDirectory, bindings: WorkspaceBindings, *, now: datetime) -> AttachTarget:
+def attach_target_of(
+    directory: ResolvedDirectory, bindings: WorkspaceBindings, *, now: datetime
+) -> AttachTarget:
     """Return the workspace a directory belongs to, and the place attaching it would lead to."""
-    top = found.repository_root or found.path
-    parent = _attached_parent(found, bindings)
+    top = directory.repository_root or directory.path
+    parent = _attached_parent(directory, bindings)
     anchor = top if parent is None else parent.workspace_anchor
     workspace_id = workspace_id_of(anchor)
     is_worktree = parent is not None
@@ -230,7 +232,7 @@ def aim_of(found: ResolvedDirectory, bindings: WorkspaceBindings, *, now: dateti
         entry=WorkspaceEntry(
             workspace_id=workspace_id,
             workspace_anchor=anchor,
-            repo_name=_last_part(anchor) if found.repository_root is not None else None,
+            repo_name=_last_part(anchor) if directory.repository_root is not None else None,
             created_at=now,
             updated_at=now,
         ),
@@ -241,7 +243,7 @@ def aim_of(found: ResolvedDirectory, bindings: WorkspaceBindings, *, now: dateti
             execution_root=top,
             projection_kind=kind,
             access_mode=AccessMode.EXCLUSIVE_WRITE if is_worktree else AccessMode.SHARED_READ,
-            cwd=found.path,
+            cwd=directory.path,
         ),
     )
 
@@ -325,11 +327,11 @@ def decide_detach(
 
 
 def _attached_parent(
-    found: ResolvedDirectory, bindings: WorkspaceBindings
+    directory: ResolvedDirectory, bindings: WorkspaceBindings
 ) -> WorkspaceEntry | None:
-    if found.main_root is None:
+    if directory.main_root is None:
         return None
-    parent_id = workspace_id_of(found.main_root)
+    parent_id = workspace_id_of(directory.main_root)
     return next((each for each in bindings.attached if each.workspace_id == parent_id), None)
 
 

@@ -6,7 +6,7 @@ from holon.adapters.sqlite.database.connection import open_memory
 from holon.adapters.sqlite.database.migrate import migrate
 from holon.adapters.sqlite.writer.commit_writer import CommitWriter
 from holon.decide.events.audit import audited
-from holon.decide.workspaces import aim_of
+from holon.decide.workspaces import attach_target_of
 from holon.model.agents import AgentContext
 from holon.model.commits import (
     AppendBrief,
@@ -101,7 +101,7 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
     """One row of everything: `msg_1` is claimed with an open turn, `msg_2` is queued."""
     connection, writer = a_writer()
     turn = a_turn()
-    place = aim_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
+    place = attach_target_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
     summary = DeliverySummary(
         id=SummaryId("sum_1"),
         agent_id=MAIN,

@@ -87,7 +87,7 @@ def decide_control(
     cut: tuple[Change, ...] = ()
     if settled is not None:
         cut = tuple(each for each in settled.changes if not isinstance(each, SetAgentStatus))
-    moved = StatusRequest(
+    status_request = StatusRequest(
         request_id=request.request_id,
         action=request.action,
         signals=(SIGNALS[request.action],),
@@ -95,7 +95,7 @@ def decide_control(
         also=cut,
     )
     try:
-        commit = control_commit(snapshot, moved, now=now)
+        commit = control_commit(snapshot, status_request, now=now)
     except ForbiddenTransitionError as forbidden:
         return _forbidden(request, forbidden)
     expects = () if settled is None else settled.expects
@@ -117,17 +117,17 @@ def model_commit(
 ) -> Commit:
     """Give the agent its own model, or the default back; `models` are those it asks from now on."""
     agent_id = snapshot.agent.identity.agent_id
-    fitting = ended_by_other_models(snapshot.waits, models)
+    ended_waits = ended_by_other_models(snapshot.waits, models)
     return Commit(
         commit_id=commit_id,
         at=now,
         changes=(
             SetModelOverride(agent_id=agent_id, model=model),
             ReleaseDeferred(agent_id=agent_id),
-            *fitting,
+            *ended_waits,
         ),
         expects=tuple(
-            WaitInState(wait_id=moved.wait_id, state=WaitState.ACTIVE) for moved in fitting
+            WaitInState(wait_id=move.wait_id, state=WaitState.ACTIVE) for move in ended_waits
         ),
     )
 

@@ -92,15 +92,15 @@ def _tree(text: str) -> GithubTree:
     ref, path = (rest[1], rest[2:-1]) if len(rest) > 1 else ("", [])
     if _REF.fullmatch(ref) is None or ".." in ref:
         raise _refused(text, "its ref cannot be one")
-    if not path or not all(_is_segment(part) for part in path):
+    if not path or not all(_is_segment(segment) for segment in path):
         raise _refused(text, "the path after its ref cannot be one")
     return GithubTree(owner=owner, repo=repo, ref=ref, path="/".join(path))
 
 
-def _is_segment(part: str) -> bool:
-    return _SEGMENT.fullmatch(part) is not None and part not in (".", "..")
+def _is_segment(segment: str) -> bool:
+    return _SEGMENT.fullmatch(segment) is not None and segment not in (".", "..")
 
 
-def _refused(text: str, why: str) -> BadTemplateError:
-    shown = cut(text, chars_max=_QUOTED_CHARS_MAX)
-    return BadTemplateError(f"{shown!r} selects no template: {why}", hint=_FORMS)
+def _refused(text: str, reason: str) -> BadTemplateError:
+    quoted_text = cut(text, chars_max=_QUOTED_CHARS_MAX)
+    return BadTemplateError(f"{quoted_text!r} selects no template: {reason}", hint=_FORMS)

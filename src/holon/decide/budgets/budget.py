@@ -121,12 +121,12 @@ def _holds(
         if allowed is None:
             continue
         counted = used_in_window(measure, steps, now=now)
-        used = left = sum(amount for _, amount in counted)
+        used = remaining = sum(amount for _, amount in counted)
         if used < allowed:
             continue
         for leaves_at, amount in counted:
-            left -= amount
-            if left < allowed:
+            remaining -= amount
+            if remaining < allowed:
                 yield BudgetHold(
                     scope=scope, measure=measure, used=used, allowed=allowed, until=leaves_at
                 )
@@ -156,8 +156,8 @@ def budget_failure(hold: BudgetHold) -> FailureArtifact:
 
 
 def _used_up(hold: BudgetHold) -> str:
-    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
-    return f"the budget {whose} is used up ({_figures(hold)})"
+    owner = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+    return f"the budget {owner} is used up ({_figures(hold)})"
 
 
 def _figures(hold: BudgetHold) -> str:

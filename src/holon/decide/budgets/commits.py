@@ -103,7 +103,7 @@ def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
     """Begin nothing until the budget has room; inform the operator when that is new."""
     agent = start.snapshot.agent
     agent_id = agent.identity.agent_id
-    told = agent.pace.budget_until is not None
+    is_known = agent.pace.budget_until is not None
     brief = BriefRecord(
         id=start.brief_id,
         agent_id=agent_id,
@@ -115,7 +115,7 @@ def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
     )
     return start.commit(
         PauseTurns(agent_id=agent_id, hold=hold),
-        *(() if told else (AppendBrief(brief=brief),)),
+        *(() if is_known else (AppendBrief(brief=brief),)),
         *resting(start.snapshot, reason="budget_used_up", until=hold.until),
     )
 

@@ -47,7 +47,7 @@ from holon.model.values import AgentId, Instant, MessageId, later
 HINT_SUBSYSTEM: Final = "wake_hint"
 _OWN_SUBSYSTEMS: Final = frozenset({"work_queue", "recheck", "wait_deadline"})
 _OWN_KINDS: Final = frozenset({MessageKind.TIMER_TICK, MessageKind.INTERNAL_FOLLOWUP})
-_LEADS_NOWHERE: Final = frozenset({"Enqueue", "UpdateWorkItem"})
+_NO_PROGRESS_TOOLS: Final = frozenset({"Enqueue", "UpdateWorkItem"})
 
 
 class Start(Record, tag=True, frozen=True, kw_only=True):
@@ -89,13 +89,13 @@ def is_self_started(message: MessageEnvelope) -> bool:
 def decide_start(pace: TurnRateState, *, self_started: bool, now: datetime) -> StartDecision:
     """Decide whether a message may start a turn now."""
     if not self_started:
-        return Start(pace=_afresh(pace))
+        return Start(pace=_restarted(pace))
     if pace.gave_up:
         return SuppressStart()
     count = _streak(pace, now=now)
     if count >= SELF_STARTED_COUNT_MAX:
         return StopSelfStarts(pace=_with(pace, count=count, at=now, gave_up=True))
-    until = _held_until(pace, count, now=now)
+    until = _delayed_until(pace, count, now=now)
     if until is not None and now < until:
         return DelayStart(until=until)
     return Start(pace=_with(pace, count=count + 1, at=now))
@@ -106,7 +106,7 @@ def pace_after(
 ) -> TurnRateState:
     """What is remembered when a turn has ended."""
     if moved or not self_started:
-        return _afresh(pace)
+        return _restarted(pace)
     return _with(pace, count=pace.self_started_count, at=now)  # holds count from its end
 
 
@@ -119,9 +119,9 @@ def got_somewhere(
     entries: Iterable[TranscriptEntry], calls: Iterable[RecordedCall], *, mutating: frozenset[str]
 ) -> bool:
     """Whether a turn changed anything, or had an operator interjection."""
-    telling = mutating - _LEADS_NOWHERE
+    changing = mutating - _NO_PROGRESS_TOOLS
     return any(isinstance(entry.data, Interjection) for entry in entries) or any(
-        each.call.name in telling and each.receipt is not None and not each.receipt.is_error
+        each.call.name in changing and each.receipt is not None and not each.receipt.is_error
         for each in calls
     )
 
@@ -145,7 +145,7 @@ def _streak(pace: TurnRateState, *, now: datetime) -> int:
     return pace.self_started_count
 
 
-def _held_until(pace: TurnRateState, count: int, *, now: datetime) -> datetime | None:
+def _delayed_until(pace: TurnRateState, count: int, *, now: datetime) -> datetime | None:
     """Return the moment before which nothing starts, if the count has come so far.
 
     A clock that was set back since would hold the agent for as long as it jumped: it does not.
@@ -157,7 +157,7 @@ def _held_until(pace: TurnRateState, count: int, *, now: datetime) -> datetime |
     return later(last_at, by_ms=doubled_ms)
 
 
-def _afresh(pace: TurnRateState) -> TurnRateState:
+def _restarted(pace: TurnRateState) -> TurnRateState:
     return TurnRateState(budget_until=pace.budget_until)
 
 

@@ -102,9 +102,9 @@ def state_when_used(event: SkillActivated) -> str:
 
 def states_at_turn_end(states: Mapping[str, str], terminal: TerminalKind) -> dict[str, str]:
     """Return where the end of a turn leaves the activations it moves."""
-    kept = ActivationState.SESSION_ACTIVE
-    fresh = kept if terminal is TerminalKind.COMPLETED else DROPPED
-    after = {ActivationState.TURN_ACTIVE: fresh, USED_AGAIN: kept}
+    session_active = ActivationState.SESSION_ACTIVE
+    fresh = session_active if terminal is TerminalKind.COMPLETED else DROPPED
+    after = {ActivationState.TURN_ACTIVE: fresh, USED_AGAIN: session_active}
     return {key: after[state] for key, state in states.items() if state in after}
 
 
@@ -200,8 +200,8 @@ def fold(events: Iterable[Event]) -> FoldedState:
             if move.subject is Subject.SKILL:
                 used[move.id] = move.state
         if used and isinstance(event, TurnEnded):
-            left = states_at_turn_end(used, event.terminal)
-            states.update({(Subject.SKILL, id_): state for id_, state in left.items()})
+            ended = states_at_turn_end(used, event.terminal)
+            states.update({(Subject.SKILL, id_): state for id_, state in ended.items()})
             used.clear()
     return FoldedState(states, tuple(late))
 

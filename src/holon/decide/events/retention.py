@@ -82,9 +82,9 @@ def borne_out(
 
 def first_trust(believed: datetime, *, now: datetime, monotonic_ns: int) -> ClockTrust:
     """Return what a process begins with."""
-    lead = to_micros(min(believed, now)) - monotonic_ns // 1_000
+    lead_micros = to_micros(min(believed, now)) - monotonic_ns // 1_000
     wall = to_micros(now) - monotonic_ns // 1_000
-    return ClockTrust(lead_micros=lead, lowest_micros=wall, since_ns=monotonic_ns)
+    return ClockTrust(lead_micros=lead_micros, lowest_micros=wall, since_ns=monotonic_ns)
 
 
 def looked(trust: ClockTrust, *, now: datetime, monotonic_ns: int) -> ClockTrust:
@@ -118,8 +118,8 @@ def runs_to_forget(
     for run in sorted(runs, key=lambda run: (run.ended_at, run.run_id)):
         if len(chosen) == policy.batch_count or run.ended_at > settled_at:
             break
-        fits = count <= RUN_FOLDERS_COUNT_MAX and size <= policy.bytes_max
-        if fits and run.ended_at > aged_at:
+        is_within_bounds = count <= RUN_FOLDERS_COUNT_MAX and size <= policy.bytes_max
+        if is_within_bounds and run.ended_at > aged_at:
             break
         if run.run_id not in used:
             chosen.append(run)

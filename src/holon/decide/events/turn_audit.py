@@ -178,8 +178,8 @@ def _compaction_events(entry: TranscriptEntry, compaction: TurnCompaction) -> Au
     return (entry.agent_id, applied), (entry.agent_id, requested)
 
 
-def _tool_names(spoke: ModelAnswered) -> tuple[str, ...]:
-    names = dict.fromkeys(use.name[:ID_CHARS_MAX] for use in tool_uses_of(spoke.blocks))
+def _tool_names(answer: ModelAnswered) -> tuple[str, ...]:
+    names = dict.fromkeys(use.name[:ID_CHARS_MAX] for use in tool_uses_of(answer.blocks))
     return tuple(names)[:EVENT_TOOL_NAMES_COUNT_MAX]
 
 

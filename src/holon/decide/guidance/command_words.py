@@ -134,10 +134,10 @@ class _Reading:
             case _:
                 word.add(text)
 
-    def _inside(self, found: re.Match[str]) -> str:
-        if found.group(1) is not None:
-            return found.group(1)
-        return self._value(found.group(2)) if found.group(2) is not None else _UNKNOWN
+    def _inside(self, match: re.Match[str]) -> str:
+        if match.group(1) is not None:
+            return match.group(1)
+        return self._value(match.group(2)) if match.group(2) is not None else _UNKNOWN
 
     def _value(self, variable: str) -> str:
         if variable == "PWD":
@@ -173,8 +173,8 @@ class _Reading:
             self._cwd = self._absolute(named[0] if named else self._around.home or _UNKNOWN)
 
     def _paths_in(self, word: _Word, *, is_program: bool) -> Iterator[NamedPath]:
-        _, given, value = word.text.partition("=")
-        for text in (word.text, value) if given else (word.text,):
+        _, equals_sign, value = word.text.partition("=")
+        for text in (word.text, value) if equals_sign else (word.text,):
             path = self._absolute(text) if _is_like_path(text, is_program=is_program) else None
             if path is not None:
                 yield NamedPath(path, word.is_pattern)

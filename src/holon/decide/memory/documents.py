@@ -112,14 +112,14 @@ def vouched(hit: MemoryHit, document: MemoryDocument) -> MemoryHit:
     in them or what they are worth.
     """
     text = " ".join(document.body.split())
-    shown = hit.snippet if hit.snippet.strip("…") in text else text[:MEMORY_SNIPPET_CHARS_MAX]
+    snippet = hit.snippet if hit.snippet.strip("…") in text else text[:MEMORY_SNIPPET_CHARS_MAX]
     return MemoryHit(
         kind=document.kind.value,
         source_ref=document.source_ref,
         scope_kind=document.scope_kind.value,
         agent_id=document.agent_id,
         title=document.title,
-        snippet=shown,
+        snippet=snippet,
         score=hit.score,
         updated_at=document.updated_at,
         authority_class=document.authority_class,
@@ -216,10 +216,10 @@ def _texts(source: MemorySource) -> Iterable[_Text]:
 
 
 def _brief(brief: BriefRecord) -> _Text:
-    said = (brief.text, None if brief.failure is None else brief.failure.summary)
+    texts = (brief.text, None if brief.failure is None else brief.failure.summary)
     return _Text(
         title=_title(brief.text),
-        body=_joined(said),
+        body=_joined(texts),
         updated_at=brief.created_at,
         workspace_id=brief.workspace_id,
         metadata=_named(
@@ -269,9 +269,9 @@ def _task(task: TaskRecord) -> _Text:
 
 def _commands(call: ToolCallRecord) -> Iterable[_Text]:
     """The command lines of a call, each a document of its own."""
-    given: JsonValue = call.input if isinstance(call.input, dict) else {}
-    items = given.get("items")
-    lines = [(":cmd", given.get("cmd"))]
+    arguments: JsonValue = call.input if isinstance(call.input, dict) else {}
+    items = arguments.get("items")
+    lines = [(":cmd", arguments.get("cmd"))]
     if isinstance(items, list):
         lines += [(f":batch_item:{at}:cmd", _line(item)) for at, item in enumerate(items)]
     for suffix, line in lines:
@@ -333,8 +333,8 @@ def _title(text: str) -> str:
     return first[:MEMORY_TITLE_CHARS_MAX]
 
 
-def _joined(parts: Iterable[str | None]) -> str:
-    return "\n".join(part for part in parts if part)
+def _joined(lines: Iterable[str | None]) -> str:
+    return "\n".join(line for line in lines if line)
 
 
 def _named(**values: str | None) -> dict[str, str]:
@@ -381,7 +381,7 @@ def marks_of(change: Change, *, turn_id: TurnId | None) -> tuple[MemoryMark, ...
                 ),
             )
         case AppendTranscript(entry=entry) if isinstance(entry.data, IncomingMessage):
-            return (_shown(entry.turn_id, entry.data),)
+            return (_turn_shown(entry.turn_id, entry.data),)
         case _:
             return ()
 
@@ -392,12 +392,12 @@ def _changed(
     return SourceChanged(agent_id=agent_id, kind=kind, source_id=source_id, turn_id=turn_id)
 
 
-def _shown(turn_id: TurnId, incoming: IncomingMessage) -> TurnShown:
-    worth = worth_of((incoming.message, *incoming.unseen))
+def _turn_shown(turn_id: TurnId, incoming: IncomingMessage) -> TurnShown:
+    authority = worth_of((incoming.message, *incoming.unseen))
     chain = incoming.message.followup
     return TurnShown(
         turn_id=turn_id,
-        authority_class=worth,
-        goes_on=worth is AuthorityClass.RUNTIME_INSTRUCTION,
+        authority_class=authority,
+        goes_on=authority is AuthorityClass.RUNTIME_INSTRUCTION,
         root_id=None if chain is None else chain.root_id,
     )

@@ -227,13 +227,13 @@ def _summary(builder: EpisodeBuilder) -> str:
         _listed("Waiting on", total.waiting_on),
         _listed("Left", total.carry_forward),
     ]
-    told = " ".join(part for part in parts if part) or f"{builder.turns_count} turns"
-    return memory_line(told, chars_max=EPISODE_SUMMARY_CHARS_MAX)
+    summary = " ".join(part for part in parts if part) or f"{builder.turns_count} turns"
+    return memory_line(summary, chars_max=EPISODE_SUMMARY_CHARS_MAX)
 
 
-def _listed(what: str, entries: tuple[str, ...]) -> str:
+def _listed(label: str, entries: tuple[str, ...]) -> str:
     if not entries:
         return ""
-    shown = ", ".join(entries[:_SUMMARY_ENTRIES_COUNT_MAX])
-    left = len(entries) - _SUMMARY_ENTRIES_COUNT_MAX
-    return f"{what}: {shown}{f' and {left} more' if left > 0 else ''}."
+    listed = ", ".join(entries[:_SUMMARY_ENTRIES_COUNT_MAX])
+    more_count = len(entries) - _SUMMARY_ENTRIES_COUNT_MAX
+    return f"{label}: {listed}{f' and {more_count} more' if more_count > 0 else ''}."

@@ -122,11 +122,11 @@ def summary_of(turn: SettledTurn) -> str | None:
     terminal = turn.terminal
     if terminal.kind is not TerminalKind.COMPLETED:
         return f"turn {terminal.turn_index} ended {terminal.kind}"
-    said = memory_line(terminal.last_assistant_message or "", chars_max=MEMORY_SUMMARY_CHARS_MAX)
-    if not said or turn.evidence.is_instructed:
-        return said or None
+    text = memory_line(terminal.last_assistant_message or "", chars_max=MEMORY_SUMMARY_CHARS_MAX)
+    if not text or turn.evidence.is_instructed:
+        return text or None
     label = f"[{turn.evidence.authority_class}] "
-    return memory_line(label + said, chars_max=MEMORY_SUMMARY_CHARS_MAX)
+    return memory_line(label + text, chars_max=MEMORY_SUMMARY_CHARS_MAX)
 
 
 def waiting_lines(waits: tuple[WaitRecord, ...]) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ def changed_fields(before: WorkingMemory, after: WorkingMemory) -> tuple[str, ..
 def _pending_delta(
     pending: WorkingMemoryDelta | None,
     changed: tuple[str, ...],
-    moved: MemoryState,
+    state: MemoryState,
     turn: SettledTurn,
 ) -> WorkingMemoryDelta:
     unshown = () if pending is None else pending.changed_fields
@@ -164,12 +164,12 @@ def _pending_delta(
         name for name in WorkingMemory.__struct_fields__ if name in changed or name in unshown
     )
     return WorkingMemoryDelta(
-        from_revision=moved.revision - 1 if pending is None else pending.from_revision,
-        to_revision=moved.revision,
+        from_revision=state.revision - 1 if pending is None else pending.from_revision,
+        to_revision=state.revision,
         created_at_turn=turn.terminal.turn_index,
         reason=_reason(names, turn),
         changed_fields=names,
-        summary_lines=tuple(_line(name, getattr(moved.memory, name)) for name in names),
+        summary_lines=tuple(_line(name, getattr(state.memory, name)) for name in names),
     )
 
 
@@ -186,15 +186,15 @@ def _reason(changed: tuple[str, ...], turn: SettledTurn) -> MemoryDeltaReason:
 
 
 def _line(name: str, value: str | tuple[str, ...] | None) -> str:
-    what = name.replace("_", " ")
+    label = name.replace("_", " ")
     if not value:
-        return f"{what}: nothing now"
+        return f"{label}: nothing now"
     if isinstance(value, str):
-        return memory_line(f"{what}: {value}")
-    shown = "; ".join(value[:MEMORY_DELTA_ENTRIES_COUNT_MAX])
-    left = len(value) - MEMORY_DELTA_ENTRIES_COUNT_MAX
-    more = f" (and {left} more)" if left > 0 else ""
-    return memory_line(f"{what}{more}: {shown}")
+        return memory_line(f"{label}: {value}")
+    entries = "; ".join(value[:MEMORY_DELTA_ENTRIES_COUNT_MAX])
+    more_count = len(value) - MEMORY_DELTA_ENTRIES_COUNT_MAX
+    more = f" (and {more_count} more)" if more_count > 0 else ""
+    return memory_line(f"{label}{more}: {entries}")
 
 
 def _plan(item: WorkItemRecord) -> tuple[str, ...]:
@@ -205,30 +205,30 @@ def _plan(item: WorkItemRecord) -> tuple[str, ...]:
 
 def _todos(item: WorkItemRecord) -> tuple[str, ...]:
     """What is left of the checklist, in its order."""
-    left = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
+    open_todos = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
     lines = tuple(
-        memory_line(f"{todo.state}: {todo.text}") for todo in left[:MEMORY_ENTRIES_COUNT_MAX]
+        memory_line(f"{todo.state}: {todo.text}") for todo in open_todos[:MEMORY_ENTRIES_COUNT_MAX]
     )
     return newest_of(lines, count_max=MEMORY_ENTRIES_COUNT_MAX)
 
 
-def _followups(kept: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
+def _followups(memory: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
     """Checks that failed and were not made good since, and other items that wait for their turn."""
-    seen: dict[str, bool | None] = {}
+    verified: dict[str, bool | None] = {}
     for run in turn.evidence.checks:  # newest first: the latest state counts
-        seen.setdefault(_unverified(run.cmd), run.ended_well)
-    failed = [line for line, ended_well in seen.items() if ended_well is False]
+        verified.setdefault(_unverified(run.cmd), run.ended_well)
+    failed = [line for line, ended_well in verified.items() if ended_well is False]
     earlier = (
         line
-        for line in kept.pending_followups
-        if line.startswith(_UNVERIFIED) and seen.get(line) is None
+        for line in memory.pending_followups
+        if line.startswith(_UNVERIFIED) and verified.get(line) is None
     )
-    others = (
+    queued = (
         memory_line(f"work item {item.id}: {item.objective}")
         for item in turn.queued
         if item.state is WorkItemState.OPEN
     )
-    return newest_of((*failed, *earlier, *others), count_max=MEMORY_ENTRIES_COUNT_MAX)
+    return newest_of((*failed, *earlier, *queued), count_max=MEMORY_ENTRIES_COUNT_MAX)
 
 
 def _unverified(cmd: str) -> str:

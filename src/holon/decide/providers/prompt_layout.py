@@ -74,26 +74,28 @@ def _with_turn_scoped(
     request: ProviderRequest, pieces: tuple[PromptBlock, ...]
 ) -> tuple[ConversationMessage, ...]:
     conversation = request.conversation
-    place = request.turn_start or _last_words(conversation)
-    if not pieces or place is None:
+    position = request.turn_start or _last_text_position(conversation)
+    if not pieces or position is None:
         return conversation
-    opening = conversation[place.message_index]
+    opening = conversation[position.message_index]
     if not isinstance(opening, UserMessage):
         return conversation
-    told = tuple(TextBlock(text=piece.text) for piece in pieces)
+    scoped = tuple(TextBlock(text=piece.text) for piece in pieces)
     blocks: tuple[UserBlock, ...] = (
-        *opening.blocks[: place.block_index],
-        *told,
-        *opening.blocks[place.block_index :],
+        *opening.blocks[: position.block_index],
+        *scoped,
+        *opening.blocks[position.block_index :],
     )
     return (
-        *conversation[: place.message_index],
+        *conversation[: position.message_index],
         UserMessage(blocks=blocks),
-        *conversation[place.message_index + 1 :],
+        *conversation[position.message_index + 1 :],
     )
 
 
-def _last_words(conversation: tuple[ConversationMessage, ...]) -> ConversationPosition | None:
+def _last_text_position(
+    conversation: tuple[ConversationMessage, ...],
+) -> ConversationPosition | None:
     """The first own text of the last user message, behind the tool results it begins with."""
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]

@@ -25,7 +25,7 @@ from holon.model.values import JsonValue
 PATH_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 _SHOWN_VALUES_COUNT_MAX: Final = 12
 
-_KIND_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+_KIND_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "string": "a text",
         "integer": "a whole number",
@@ -36,7 +36,7 @@ _KIND_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "null": "null",
     }
 )
-_BOUND_WORDS: Final = (
+_BOUND_FORMS: Final = (
     ("minimum", "at least {}"),
     ("maximum", "at most {}"),
     ("minLength", "at least {} characters"),
@@ -127,15 +127,15 @@ def expected_form(schema: JsonValue) -> str:
 
 def _branch_form(schema: Mapping[str, JsonValue]) -> str:
     if isinstance(values := schema.get("enum"), list):
-        shown = ", ".join(map(str, values[:_SHOWN_VALUES_COUNT_MAX]))
-        return f"one of {shown}"
-    words = " or ".join(_KIND_WORDS.get(kind, kind) for kind in kinds_of(schema)) or "a value"
+        listed = ", ".join(map(str, values[:_SHOWN_VALUES_COUNT_MAX]))
+        return f"one of {listed}"
+    form_text = " or ".join(_KIND_NAMES.get(kind, kind) for kind in kinds_of(schema)) or "a value"
     if is_of_kind(schema, "array"):
-        words = f"{words}, each {expected_form(schema.get('items'))}"
+        form_text = f"{form_text}, each {expected_form(schema.get('items'))}"
     if is_of_kind(schema, "object") and isinstance(schema.get("properties"), dict):
-        words = f"{words} with {_fields_form(schema)}"
-    bounds = [form.format(schema[name]) for name, form in _BOUND_WORDS if name in schema]
-    return f"{words} ({', '.join(bounds)})" if bounds else words
+        form_text = f"{form_text} with {_fields_form(schema)}"
+    bounds = [form.format(schema[name]) for name, form in _BOUND_FORMS if name in schema]
+    return f"{form_text} ({', '.join(bounds)})" if bounds else form_text
 
 
 def _fields_form(schema: Mapping[str, JsonValue]) -> str:
@@ -173,7 +173,7 @@ _BOUNDS: Final = frozenset({
 _STRICT_FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-_TOLD_KEYWORDS: Final = (
+_DESCRIBED_KEYWORDS: Final = (
     "default", "format", "minLength", "maxLength", "uniqueItems", *sorted(_BOUNDS),
 )  # fmt: skip
 
@@ -228,21 +228,21 @@ def _with_any_of(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def _strict_keywords(
     schema: Mapping[str, JsonValue], taken: frozenset[str]
 ) -> dict[str, JsonValue]:
-    kept = {
+    keywords = {
         keyword: value
         for keyword, value in schema.items()
         if keyword in taken or (keyword == "format" and value in _STRICT_FORMATS)
     }
-    told = ", ".join(
+    described = ", ".join(
         f"{keyword} {msgspec.json.encode(schema[keyword]).decode()}"
-        for keyword in _TOLD_KEYWORDS
-        if schema.get(keyword) is not None and keyword not in kept
+        for keyword in _DESCRIBED_KEYWORDS
+        if schema.get(keyword) is not None and keyword not in keywords
     )
-    if told:
-        description = kept.get("description")
-        said = f"{description} " if isinstance(description, str) and description else ""
-        kept["description"] = f"{said}({told})"
-    return kept
+    if described:
+        description = keywords.get("description")
+        prefix = f"{description} " if isinstance(description, str) and description else ""
+        keywords["description"] = f"{prefix}({described})"
+    return keywords
 
 
 def _require_every_field(emitted: dict[str, JsonValue], source: Mapping[str, JsonValue]) -> None:

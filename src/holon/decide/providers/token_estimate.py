@@ -54,8 +54,8 @@ def calibrated(old: Calibration, *, request_bytes: int, reported_tokens: int) ->
     """Return what is known after a request of so many bytes was counted."""
     if reported_tokens < 1 or request_bytes < CALIBRATION_REQUEST_BYTES_MIN:
         return old
-    seen = _within_bounds(request_bytes * _MILLI // reported_tokens)
-    mean = (old.token_millibytes * _OLD_WEIGHT + seen * (_WEIGHTS - _OLD_WEIGHT)) // _WEIGHTS
+    millibytes = _within_bounds(request_bytes * _MILLI // reported_tokens)
+    mean = (old.token_millibytes * _OLD_WEIGHT + millibytes * (_WEIGHTS - _OLD_WEIGHT)) // _WEIGHTS
     return Calibration(token_millibytes=_within_bounds(mean))
 
 
@@ -67,19 +67,19 @@ def counted_usage(
     calibration: Calibration = UNCALIBRATED,
 ) -> TokenUsage:
     """Return what a round used: as reported, as far as that can be true."""
-    told = reported or TokenUsage()
-    read, written = told.input_tokens, told.output_tokens
+    usage = reported or TokenUsage()
+    read, written = usage.input_tokens, usage.output_tokens
     if read < 1:
         read = tokens_of_bytes(read_bytes, calibration)
     if written < 1:
         written = tokens_of_bytes(written_bytes, calibration)
-    if (read, written) == (told.input_tokens, told.output_tokens):
-        return told
+    if (read, written) == (usage.input_tokens, usage.output_tokens):
+        return usage
     return TokenUsage(
         input_tokens=read,
         output_tokens=written,
-        cache_read_tokens=max(0, told.cache_read_tokens),
-        cache_creation_tokens=max(0, told.cache_creation_tokens),
+        cache_read_tokens=max(0, usage.cache_read_tokens),
+        cache_creation_tokens=max(0, usage.cache_creation_tokens),
         is_estimated=True,
     )
 

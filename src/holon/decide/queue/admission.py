@@ -352,8 +352,8 @@ def trigger_kind_of(kind: MessageKind) -> TriggerKind | None:
 
 def body_digest(request: IngressRequest) -> str:
     """Return a hash of what was asked, the same for every order of the same JSON."""
-    asked = (request.kind, request.origin, request.body, request.priority)
-    return hashlib.sha256(_DIGESTED.encode(asked)).hexdigest()
+    digested = (request.kind, request.origin, request.body, request.priority)
+    return hashlib.sha256(_DIGESTED.encode(digested)).hexdigest()
 
 
 def _may_bind(authority: AuthorityClass, surface: DeliverySurface) -> bool:

@@ -29,8 +29,8 @@ def keyed_id(prefix: IdPrefix, agent_id: AgentId, key: str) -> str:
 
 def keyed_request(agent_id: AgentId, key: str, *, content: str) -> str:
     """Return the name of a request: the same only for the same key and the same content."""
-    told = f"{keyed_id(IdPrefix.REQUEST, agent_id, key)}\0{content}"
-    digest = hashlib.sha256(told.encode()).hexdigest()
+    name = f"{keyed_id(IdPrefix.REQUEST, agent_id, key)}\0{content}"
+    digest = hashlib.sha256(name.encode()).hexdigest()
     return f"{IdPrefix.REQUEST.value}_{digest[:_DIGEST_CHARS]}"
 
 

@@ -52,7 +52,7 @@ from holon.model.wake import TimerRecord, WaitRecord, WakeHint
 
 WAKE_HINT_SUBSYSTEM: Final = "wake_hint"
 HINTS_FIELD: Final = "wake_hints"
-_TOLD_OF_HINT: Final = ("source", "resource", "reason", "description", "content_type")
+_SHOWN_OF_HINT: Final = ("source", "resource", "reason", "description", "content_type")
 
 
 class _Carried(Record, frozen=True, kw_only=True):
@@ -148,19 +148,19 @@ def _carried_by(message: MessageEnvelope) -> Iterator[_Carried]:
 def _hint(hint: JsonValue) -> _Carried:
     if not isinstance(hint, dict):
         return _signal((), msgspec.json.encode(hint).decode())
-    told = tuple(
+    details = tuple(
         (name, quoted(msgspec.json.encode(hint[name]).decode()))
-        for name in _TOLD_OF_HINT
+        for name in _SHOWN_OF_HINT
         if hint.get(name) is not None
     )
     body = hint.get("body")
     text = body if isinstance(body, str) else msgspec.json.encode(body).decode()
-    return _signal(told, "(no content)" if body is None else text)
+    return _signal(details, "(no content)" if body is None else text)
 
 
-def _signal(told: tuple[tuple[str, str], ...], text: str) -> _Carried:
+def _signal(details: tuple[tuple[str, str], ...], text: str) -> _Carried:
     """Every hint came by the address of a trigger or from the operator's own control plane."""
-    return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, told=told, text=text)
+    return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, told=details, text=text)
 
 
 INSTRUCTIONS: Final = frozenset(
@@ -170,8 +170,8 @@ INSTRUCTIONS: Final = frozenset(
 
 def worth_of(messages: Iterable[MessageEnvelope]) -> AuthorityClass:
     """Return the weakest of some messages; nothing known is worth nothing."""
-    worth = [_worth(message) for message in messages]
-    return lowest(worth) if worth else AuthorityClass.EXTERNAL_EVIDENCE
+    authorities = [_worth(message) for message in messages]
+    return lowest(authorities) if authorities else AuthorityClass.EXTERNAL_EVIDENCE
 
 
 def authority_of(log: TurnLog) -> AuthorityClass:
@@ -256,10 +256,10 @@ def expired_text(wait: WaitRecord) -> str:
 
 def timer_text(timer: TimerRecord, *, late_by_ms: int = 0) -> str:
     """A timer came due, maybe a while ago: one tick makes up for every slot that was missed."""
-    said = f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
+    text = f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
     if late_by_ms < TIMER_LATE_MS_MIN:
-        return said
-    return f"{said} (late_by: {timedelta(seconds=late_by_ms // SECOND_MS)})"
+        return text
+    return f"{text} (late_by: {timedelta(seconds=late_by_ms // SECOND_MS)})"
 
 
 def _short(text: str) -> str:

@@ -127,8 +127,8 @@ def spec_of(task: TaskRecord) -> CommandTaskSpec | None:
 
 def run_id_of(task: TaskRecord) -> str | None:
     """Return the id under which the task's command was started."""
-    found = task.detail.get("run_id") if isinstance(task.detail, dict) else None
-    return found if isinstance(found, str) else None
+    run_id = task.detail.get("run_id") if isinstance(task.detail, dict) else None
+    return run_id if isinstance(run_id, str) else None
 
 
 def batch_run_id(effect_id: str, index: int) -> str:
@@ -149,8 +149,8 @@ def run_ids_of_call(tool_name: str, effect_id: str) -> tuple[str, ...]:
 
 def output_paths_of(task: TaskRecord) -> tuple[str, ...]:
     """Return the files that hold the task's output."""
-    found = task.detail.get("output_paths") if isinstance(task.detail, dict) else None
-    return tuple(str(path) for path in found) if isinstance(found, list) else ()
+    paths = task.detail.get("output_paths") if isinstance(task.detail, dict) else None
+    return tuple(str(path) for path in paths) if isinstance(paths, list) else ()
 
 
 def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRecord | None:
@@ -204,17 +204,17 @@ def completed_result(
 ) -> dict[str, JsonValue]:
     """Return what the model reads about a command that ended in the foreground."""
     previews = previews_of(spans, bytes_max=bytes_max)
-    shown = {span.stream: preview for span, preview in zip(spans, previews, strict=True)}
+    by_stream = {span.stream: preview for span, preview in zip(spans, previews, strict=True)}
     artifacts: list[JsonValue] = []
     indices: dict[str, JsonValue] = {}
     for span in spans:
-        if shown[span.stream].truncated:
+        if by_stream[span.stream].truncated:
             name = "stderr" if span.stream is OutputStream.STDERR else "stdout"
             indices[f"{name}_artifact"] = len(artifacts)
             artifacts.append({"path": span.path})
-    out = shown.get(OutputStream.STDOUT) or shown.get(OutputStream.COMBINED)
-    err = shown.get(OutputStream.STDERR)
-    told: dict[str, JsonValue] = {
+    out = by_stream.get(OutputStream.STDOUT) or by_stream.get(OutputStream.COMBINED)
+    err = by_stream.get(OutputStream.STDERR)
+    result: dict[str, JsonValue] = {
         "disposition": "completed",
         "exit_status": ended.exit_status,
         "stdout_preview": out.text if out else "",
@@ -224,10 +224,10 @@ def completed_result(
         **indices,
     }
     if ended.signal is not None:
-        told["signal"] = ended.signal
+        result["signal"] = ended.signal
     if ended.stopped is not None:
-        told["stopped"] = ended.stopped.value
-    return told
+        result["stopped"] = ended.stopped.value
+    return result
 
 
 def promoted_result(
@@ -319,14 +319,14 @@ def _failure(
     return task_failure(task.id, kind=ending.kind, summary=line, exit_status=ended.exit_status)
 
 
-def _ending_of(ended: CommandExit, asked: EndRequest) -> _Ending:
-    if asked is EndRequest.AGENT_STOP:
+def _ending_of(ended: CommandExit, requested_by: EndRequest) -> _Ending:
+    if requested_by is EndRequest.AGENT_STOP:
         return _Ending(
             status=TaskStatus.INTERRUPTED,
             told="interrupted, because its agent was stopped",
             kind=AGENT_STOPPED,
         )
-    if asked is EndRequest.TASK_STOP:
+    if requested_by is EndRequest.TASK_STOP:
         return _Ending(
             status=TaskStatus.CANCELLED,
             told=f"stopped on request ({how_it_ended(ended)})",
@@ -339,10 +339,10 @@ def _ending_of(ended: CommandExit, asked: EndRequest) -> _Ending:
     return _Ending(status=TaskStatus.FAILED, told=how_it_ended(ended), kind=failure_kind_of(ended))
 
 
-def not_started(task: TaskRecord, why: str) -> AdvanceTask:
+def not_started(task: TaskRecord, reason: str) -> AdvanceTask:
     """Return the end of a command task whose command could not be started after all."""
     named = one_line(task.summary or task.kind.value, chars_max=EVENT_TEXT_CHARS_MAX)
-    line = f"{named}: it could not be started: {why}"
+    line = f"{named}: it could not be started: {reason}"
     return AdvanceTask(
         agent_id=task.agent_id,
         task_id=task.id,

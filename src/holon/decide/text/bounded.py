@@ -63,8 +63,8 @@ class OutputBudget(Record, frozen=True, kw_only=True):
 
     def bytes_for(self, asked_tokens: int | None) -> int:
         """Return how many bytes of output a model sees for a requested number of tokens."""
-        asked = self.default_tokens if asked_tokens is None else asked_tokens
-        return min(asked, self.tokens_max) * ESTIMATED_TOKEN_BYTES
+        tokens = self.default_tokens if asked_tokens is None else asked_tokens
+        return min(tokens, self.tokens_max) * ESTIMATED_TOKEN_BYTES
 
 
 def bounded(text: str, *, chars_max: int = SURFACE_TEXT_CHARS_MAX) -> BoundedText:
@@ -75,13 +75,13 @@ def bounded(text: str, *, chars_max: int = SURFACE_TEXT_CHARS_MAX) -> BoundedTex
 def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
     """Return one stream as text of at most `bytes_max` bytes of output."""
     head, tail = span.head, span.tail
-    known = len(head) + len(tail)
-    if known > span.total_bytes:  # the two looks overlap
-        tail = tail[known - span.total_bytes :]
-        known = span.total_bytes
-    if known == span.total_bytes <= bytes_max:
+    read_count = len(head) + len(tail)
+    if read_count > span.total_bytes:  # the two looks overlap
+        tail = tail[read_count - span.total_bytes :]
+        read_count = span.total_bytes
+    if read_count == span.total_bytes <= bytes_max:
         return BoundedText(text=_decoded(head + tail))
-    if known == span.total_bytes:
+    if read_count == span.total_bytes:
         head = tail = head + tail
     kept_head = _without_half_character(head[: bytes_max - bytes_max // 2])
     kept_tail = _from_whole_character(_last(tail, bytes_max // 2))
@@ -104,11 +104,11 @@ def both_ends(text: str, *, bytes_max: int) -> tuple[str, str, str] | None:
     if len(data) <= bytes_max:
         return None
     mark_bytes = len(f"\n[… {len(data)} bytes left out …]\n".encode())
-    room = bytes_max - mark_bytes
-    if room < mark_bytes:  # too little for two ends
+    bytes_left = bytes_max - mark_bytes
+    if bytes_left < mark_bytes:  # too little for two ends
         return _decoded(_without_half_character(data[:bytes_max])), "", ""
-    head = _without_half_character(data[: room - room // 2])
-    tail = _from_whole_character(_last(data, room // 2))
+    head = _without_half_character(data[: bytes_left - bytes_left // 2])
+    tail = _from_whole_character(_last(data, bytes_left // 2))
     mark = f"\n[… {len(data) - len(head) - len(tail)} bytes left out …]\n"
     return _decoded(head), mark, _decoded(tail)
 
@@ -120,10 +120,12 @@ def beginning_of(text: str, *, chars_max: int) -> str:
     """
     if len(text) <= chars_max:
         return text
-    kept = text[: chars_max - 1]
+    beginning = text[: chars_max - 1]
     if not _ENDS_WORD.match(text[chars_max - 1]):
-        kept = kept[: max((found.end() for found in _ENDS_WORD.finditer(kept)), default=0)]
-    return kept + "…"
+        beginning = beginning[
+            : max((match.end() for match in _ENDS_WORD.finditer(beginning)), default=0)
+        ]
+    return beginning + "…"
 
 
 def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[BoundedText, ...]:
@@ -135,15 +137,17 @@ def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[Bounded
 
 def transcript_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> BoundedText:
     """Return all streams as one text; if several have output, each is introduced by its name."""
-    shown = [
+    by_stream = [
         (span.stream, text)
         for span, text in zip(spans, previews_of(spans, bytes_max=bytes_max), strict=True)
         if text.text
     ]
-    if len(shown) == 1 and shown[0][0] is not OutputStream.STDERR:
-        return shown[0][1]
-    parts = (f"[{stream.value}]\n{part.text}" for stream, part in shown)
-    return BoundedText(text="\n".join(parts), truncated=any(part.truncated for _, part in shown))
+    if len(by_stream) == 1 and by_stream[0][0] is not OutputStream.STDERR:
+        return by_stream[0][1]
+    sections = (f"[{stream.value}]\n{preview.text}" for stream, preview in by_stream)
+    return BoundedText(
+        text="\n".join(sections), truncated=any(preview.truncated for _, preview in by_stream)
+    )
 
 
 def _last(data: bytes, count: int) -> bytes:
@@ -205,21 +209,21 @@ def bounded_answer(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
             notes.append(_DROPPED_NOTE.format(size, name))
     if not notes:
         return answer
-    told = answer.diagnostics or TransportDiagnostics()
+    diagnostics = answer.diagnostics or TransportDiagnostics()
     return msgspec.structs.replace(
         answer,
         blocks=tuple(blocks),
-        diagnostics=msgspec.structs.replace(told, notes=(*told.notes, *notes)),
+        diagnostics=msgspec.structs.replace(diagnostics, notes=(*diagnostics.notes, *notes)),
     )
 
 
 def _texts_within(blocks: Iterable[AssistantBlock], bytes_max: int) -> Iterator[AssistantBlock]:
     """Yield blocks whose texts have so many bytes together; the first of them go first."""
-    left = bytes_max
+    bytes_left = bytes_max
     for block in blocks:
         if not isinstance(block, TextBlock):
             yield block
-        elif left > 0:
-            text = shortened(block.text, bytes_max=left).text
-            left -= utf8_bytes(text)
+        elif bytes_left > 0:
+            text = shortened(block.text, bytes_max=bytes_left).text
+            bytes_left -= utf8_bytes(text)
             yield msgspec.structs.replace(block, text=text)

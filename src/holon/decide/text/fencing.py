@@ -65,15 +65,15 @@ def fenced(
     """Return a body inside its fence; what does not fit is left out of its middle."""
     name = fence_name(content_id)
     if body_bytes_max is None:
-        shown = visible(body) if by_operator else disarmed(body)
+        content = visible(body) if by_operator else disarmed(body)
     elif by_operator:
-        shown = shortened(visible(body), bytes_max=body_bytes_max).text
+        content = shortened(visible(body), bytes_max=body_bytes_max).text
     else:
-        shown = disarmed_within(body, bytes_max=body_bytes_max)
+        content = disarmed_within(body, bytes_max=body_bytes_max)
     head, tail = name[:-_HALF], name[-_HALF:]
-    if name in shown:
-        shown = re.sub(f"{head}(?={tail})", head + _BROKEN, shown)
-    return f"<{name}>\n{shown}\n</{name}>"
+    if name in content:
+        content = re.sub(f"{head}(?={tail})", head + _BROKEN, content)
+    return f"<{name}>\n{content}\n</{name}>"
 
 
 def disarmed(text: str) -> str:
@@ -105,10 +105,10 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def disarmed_within(text: str, *, bytes_max: int) -> str:
     """Return untrusted text within a number of bytes; a cut keeps every line disarmed."""
-    shown = disarmed(text)
-    if utf8_bytes(shown) <= bytes_max:
-        return shown
-    return disarmed(shortened(shown, bytes_max=max(0, bytes_max - _REARMED_BYTES_MAX)).text)
+    disarmed_text = disarmed(text)
+    if utf8_bytes(disarmed_text) <= bytes_max:
+        return disarmed_text
+    return disarmed(shortened(disarmed_text, bytes_max=max(0, bytes_max - _REARMED_BYTES_MAX)).text)
 
 
 def cut_between_fences(text: str, *, bytes_max: int) -> str:
@@ -126,8 +126,8 @@ def cut_between_fences(text: str, *, bytes_max: int) -> str:
     head, tail = text[:before], text[after:]
     opened, closed = _open_at(fences, before), _open_at(fences, after)
     if opened is not None:
-        kept, _, last = head.rpartition("\n")
-        head = f"{kept}\n{_rearmed(last)}"
+        lines, _, last = head.rpartition("\n")
+        head = f"{lines}\n{_rearmed(last)}"
     if closed is not None:
         first, end, rest = tail.partition("\n")
         tail = f"{_rearmed(first)}{end}{rest}"
@@ -139,8 +139,12 @@ def cut_between_fences(text: str, *, bytes_max: int) -> str:
 
 def _rearmed(line: str) -> str:
     """Disarm half a line. One that grows by more was the operator's, and is shown as it is."""
-    shown = line if _FENCE_LINE.fullmatch(line) else disarmed(line)
-    return shown if utf8_bytes(shown) - utf8_bytes(line) <= _REARMED_BYTES_MAX // 2 else line
+    disarmed_line = line if _FENCE_LINE.fullmatch(line) else disarmed(line)
+    return (
+        disarmed_line
+        if utf8_bytes(disarmed_line) - utf8_bytes(line) <= _REARMED_BYTES_MAX // 2
+        else line
+    )
 
 
 def _open_at(fences: Sequence[re.Match[str]], at: int) -> str | None:
@@ -151,12 +155,12 @@ def _open_at(fences: Sequence[re.Match[str]], at: int) -> str | None:
 
 def visible(text: str) -> str:
     """Return a text whose every character can be seen."""
-    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_shown, text)
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_visible_form, text)
 
 
 def without_tags(text: str) -> str:
     """Return a text without the characters that only ever hide another text; they are counted."""
-    return text if text.isascii() else _TAGS.sub(_shown, text)
+    return text if text.isascii() else _TAGS.sub(_visible_form, text)
 
 
 def quoted(text: str) -> str:
@@ -169,17 +173,17 @@ def quoted_line(text: str, *, chars_max: int) -> str:
     return cut(quoted(worth_reading(text, chars_max=chars_max)), chars_max=chars_max)
 
 
-def _shown(found: re.Match[str]) -> str:
-    run = found[0]
+def _visible_form(match: re.Match[str]) -> str:
+    run = match[0]
     if len(run) > 1:
         return f"⟨{len(run)} hidden characters, U+{ord(run[0]):04X}…⟩"
-    if _MARK.match(run) and _stands_among_letters(found):
+    if _MARK.match(run) and _is_among_letters(match):
         return run
     return f"⟨U+{ord(run):04X}⟩"
 
 
-def _stands_among_letters(found: re.Match[str]) -> bool:
+def _is_among_letters(match: re.Match[str]) -> bool:
     """Whether a mark stands beside a character of a script, or an emoji, that may need it."""
-    text, start, end = found.string, found.start(), found.end()
+    text, start, end = match.string, match.start(), match.end()
     beside = text[start - 1 : start] + text[end : end + 1]
     return not beside.isascii()

@@ -58,7 +58,7 @@ _HEAD_PIECES_COUNT: Final = 32
 _KEPT_COUNT_MAX: Final = 4_096  # pieces that are remembered; they are made of one sign each
 
 
-class _Found(NamedTuple):
+class _Match(NamedTuple):
     start: int
     end: int
     name: str
@@ -74,10 +74,10 @@ class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
     def chars_max(self) -> int:
         return len(self.value)
 
-    def found_in(self, text: str) -> Iterator[_Found]:
+    def matches_in(self, text: str) -> Iterator[_Match]:
         start = text.find(self.value)
         while start >= 0:
-            yield _Found(start, start + len(self.value), self.name)
+            yield _Match(start, start + len(self.value), self.name)
             start = text.find(self.value, start + 1)
 
 
@@ -90,22 +90,22 @@ class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[str, ...]
     chars_max: int
 
-    def found_in(self, text: str) -> Iterator[_Found]:
+    def matches_in(self, text: str) -> Iterator[_Match]:
         if not any(mark in text for mark in self.marks):
             return
-        found = self.head.search(text)
-        while found is not None:
-            end = self._end(text, found.end())
+        match = self.head.search(text)
+        while match is not None:
+            end = self._end(text, match.end())
             if end is not None:
-                yield _Found(found.start(), end, self.name)
-            found = self.head.search(text, found.start() + 1)
+                yield _Match(match.start(), end, self.name)
+            match = self.head.search(text, match.start() + 1)
 
     def _end(self, text: str, at: int) -> int | None:
         for piece in self.rest:
-            found = _compiled(piece).match(text, at)
-            if found is None:
+            match = _compiled(piece).match(text, at)
+            if match is None:
                 return None
-            at = found.end()
+            at = match.end()
         return at
 
 
@@ -117,14 +117,14 @@ class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
     mark: str  # a text without it contains none of them
     chars_max: int
 
-    def found_in(self, text: str) -> Iterator[_Found]:
+    def matches_in(self, text: str) -> Iterator[_Match]:
         """Return where they are."""
         if self.mark not in text:
             return
-        found = self.looks_like.search(text)
-        while found is not None:
-            yield _Found(found.start(), found.end(), self.name)
-            found = self.looks_like.search(text, found.start() + 1)
+        match = self.looks_like.search(text)
+        while match is not None:
+            yield _Match(match.start(), match.end(), self.name)
+            match = self.looks_like.search(text, match.start() + 1)
 
 
 _Form: TypeAlias = _RawForm | _WrittenForm | SecretShape
@@ -148,8 +148,8 @@ class SecretMatcher:
     def knowing(self, name: str, value: str, *, instead_of: str | None = None) -> "SecretMatcher":
         """Return a matcher that knows one secret more; what is known is not built again."""
         grown = SecretMatcher([(name, value)], shapes=self._shapes)
-        kept = {old: forms for old, forms in self._forms_by_value.items() if old != instead_of}
-        grown._know({**kept, **grown._forms_by_value})
+        others = {old: forms for old, forms in self._forms_by_value.items() if old != instead_of}
+        grown._know({**others, **grown._forms_by_value})
         return grown
 
     def _know(self, forms_by_value: Mapping[str, tuple[_Form, ...]]) -> None:
@@ -160,7 +160,7 @@ class SecretMatcher:
 
     def redact(self, text: str) -> str:
         """Return the text with every secret replaced by its mark."""
-        if not self._found_in(text, len(text)):
+        if not self._matches_in(text, len(text)):
             return text
         redacted, _ = self.redact_part(text, until=len(text), begin=0)
         return redacted
@@ -172,7 +172,7 @@ class SecretMatcher:
         """
         pieces: list[str] = []
         at = begin
-        for start, end, name in self._found_in(text, until):
+        for start, end, name in self._matches_in(text, until):
             if start < at:
                 at = max(at, end)
                 continue
@@ -183,10 +183,10 @@ class SecretMatcher:
             at = until
         return "".join(pieces), at
 
-    def _found_in(self, text: str, until: int) -> Sequence[_Found]:
-        found = [each for form in self._forms for each in form.found_in(text)]
+    def _matches_in(self, text: str, until: int) -> Sequence[_Match]:
+        matches = [each for form in self._forms for each in form.matches_in(text)]
         return sorted(
-            (each for each in found if each.start < until),
+            (each for each in matches if each.start < until),
             key=lambda each: (each.start, -each.end, each.name),
         )
 
@@ -210,10 +210,10 @@ class Redacting:
         return self._advance(self._held, len(self._held))
 
     def _advance(self, text: str, until: int) -> str:
-        given, begin = self._matcher.redact_part(text, until=until, begin=self._begin)
+        redacted, begin = self._matcher.redact_part(text, until=until, begin=self._begin)
         self._held = text[until:]
         self._begin = max(0, begin - until)
-        return given
+        return redacted
 
 
 def _forms_of(name: str, value: str) -> Iterator[_Form]:
@@ -298,8 +298,8 @@ def _base64_form(name: str, data: bytes, shift: int) -> _WrittenForm:
 def _agreeing(sign: str, *, mask: int) -> str:
     """Any sign that has the same bits under the mask."""
     bits = _BASE64.index(sign) & mask
-    options = [other for at, other in enumerate(_BASE64) if at & mask == bits]
-    return f"(?:{'|'.join(_BASE64_SIGNS.get(other, other) for other in options)})"
+    options = [option for at, option in enumerate(_BASE64) if at & mask == bits]
+    return f"(?:{'|'.join(_BASE64_SIGNS.get(option, option) for option in options)})"
 
 
 def outcome_without_secrets(outcome: ToolOutcome, redact: Redact) -> ToolOutcome:
@@ -359,8 +359,8 @@ def _entry_without_secrets(entry: TranscriptEntry, redact: Redact) -> Transcript
     hidden = tuple(_block_without_secrets(block, redact) for block in blocks)
     if hidden == blocks:
         return entry
-    spoke = msgspec.structs.replace(entry.data.spoke, blocks=hidden)
-    return msgspec.structs.replace(entry, data=msgspec.structs.replace(entry.data, spoke=spoke))
+    answer = msgspec.structs.replace(entry.data.spoke, blocks=hidden)
+    return msgspec.structs.replace(entry, data=msgspec.structs.replace(entry.data, spoke=answer))
 
 
 def _block_without_secrets(block: AssistantBlock, redact: Redact) -> AssistantBlock:

@@ -127,9 +127,9 @@ def compact_into(sizes: TurnSizes, *, keep_bytes: int) -> Compact | BaselineOver
         if base + 2 * share + tails[cut] <= keep_bytes:
             return Compact(through_round=cut, recap_bytes_max=share)
     for cut in (two_left, max(0, count - 1)):
-        room = sizes.budget_bytes - base - tails[cut]
-        if cut >= sizes.through_round and room >= 0:
-            return Compact(through_round=cut, recap_bytes_max=min(share, room // 2))
+        bytes_left = sizes.budget_bytes - base - tails[cut]
+        if cut >= sizes.through_round and bytes_left >= 0:
+            return Compact(through_round=cut, recap_bytes_max=min(share, bytes_left // 2))
     return BaselineOverBudget(
         needed_bytes=base + tails[max(0, count - 1)], budget_bytes=sizes.budget_bytes
     )
@@ -206,12 +206,12 @@ def plan_history(facts: HistoryFacts) -> HistoryPlan:
     if compaction is not None:
         newest = _size_of(_with(facts.ended, compaction))
     first = first_kept([*sizes, newest], low_bytes=low, high_bytes=high)
-    gone = tuple(log for log in (*shown, facts.ended) if log.turn.turn_index < first)
+    dropped = tuple(log for log in (*shown, facts.ended) if log.turn.turn_index < first)
     return HistoryPlan(
         context=AgentContext(
             history_from_turn=first,
             compression_epoch=facts.past.context.compression_epoch + 1,
-            recap=history_recap(before.recap, gone, bytes_max=_recap_bytes(facts.budget_bytes)),
+            recap=history_recap(before.recap, dropped, bytes_max=_recap_bytes(facts.budget_bytes)),
         ),
         compaction=compaction,
     )
@@ -253,13 +253,13 @@ def ended_sizes(log: TurnLog, *, budget_bytes: int) -> TurnSizes:
     scratch: list[ConversationMessage] = []
     opening, rounds = 0, list[int]()
     for entry in log.entries:
-        said = append_entry(scratch, entry.data, receipts)
+        size_bytes = append_entry(scratch, entry.data, receipts)
         if isinstance(entry.data, AssistantRound):
-            rounds.append(said)
+            rounds.append(size_bytes)
         elif rounds:
-            rounds[-1] += said
+            rounds[-1] += size_bytes
         else:
-            opening += said
+            opening += size_bytes
     return TurnSizes(
         budget_bytes=budget_bytes,
         history_bytes=0,

@@ -43,25 +43,25 @@ def item_to_hold(snapshot: AgentSnapshot, message: MessageEnvelope) -> WeighedIt
 
 
 def wait_for_room(
-    held: WeighedItem, wait_id: WaitId, models: Sequence[ModelRef], *, now: datetime
+    weighed: WeighedItem, wait_id: WaitId, models: Sequence[ModelRef], *, now: datetime
 ) -> WaitRecord:
     """Return the wait that keeps the item from being offered."""
     return WaitRecord(
         id=wait_id,
-        agent_id=held.item.agent_id,
+        agent_id=weighed.item.agent_id,
         kind=WaitKind.OPERATOR,
         waiting_for=_waiting_for(models),
         created_at=now,
         deadline_at=None,
-        work_item_id=held.item.id,
+        work_item_id=weighed.item.id,
         source_id=SOURCE,
     )
 
 
-def waiting_text(held: WeighedItem) -> str:
+def waiting_text(weighed: WeighedItem) -> str:
     """The sentence of the failure brief about the item."""
     return (
-        f"Work item {held.item.id} waits for you: it is not taken up again by itself. Send the"
+        f"Work item {weighed.item.id} waits for you: it is not taken up again by itself. Send the"
         " agent a message, change the item, or give the agent a model with a larger context"
         " window."
     )

@@ -77,16 +77,16 @@ def round_failure(
     redact: Redact = str,
 ) -> FailureArtifact:
     """Return the artifact of a round that no candidate answered; `lost` is in the order tried."""
-    shown = next((each for each in reversed(lost) if each.asked), lost[-1])
-    name = str(shown.model_ref)
-    of_shown = [attempt for attempt in attempts if attempt.model_ref == name]
-    found = _provider_failure(shown.error, of_shown, redact=redact)
+    last_asked = next((each for each in reversed(lost) if each.asked), lost[-1])
+    name = str(last_asked.model_ref)
+    own_attempts = [attempt for attempt in attempts if attempt.model_ref == name]
+    artifact = _provider_failure(last_asked.error, own_attempts, redact=redact)
     counts = Counter(attempt.model_ref for attempt in attempts)
     tried = first_line(", ".join(str(each.model_ref) for each in lost))
     return msgspec.structs.replace(
-        found,
-        summary=_told(lost, counts, redact),
-        metadata=found.metadata | {"attempt_count": str(len(attempts)), "candidates": tried},
+        artifact,
+        summary=_summary_of(lost, counts, redact),
+        metadata=artifact.metadata | {"attempt_count": str(len(attempts)), "candidates": tried},
     )
 
 
@@ -113,14 +113,14 @@ def round_limit() -> FailureArtifact:
     )
 
 
-def over_budget(*, needed_tokens: int, share_tokens: int, what: str) -> FailureArtifact:
+def over_budget(*, needed_tokens: int, share_tokens: int, subject: str) -> FailureArtifact:
     """What a prompt must hold does not fit what the model takes."""
     return FailureArtifact(
         category=FailureCategory.RUNTIME,
         kind=TerminalKind.BASELINE_OVER_BUDGET.value,
         summary=first_line(
             f"the prompt does not fit the model: it needs at least about {needed_tokens} tokens"
-            f" where there is room for {share_tokens}: {what}"
+            f" where there is room for {share_tokens}: {subject}"
         ),
         recovery_hint="use a model with a larger context window, or send less",
     )
@@ -199,7 +199,7 @@ def _provider_failure(
     )
 
 
-def _told(lost: Sequence[FailedCandidate], counts: Mapping[str, int], redact: Redact) -> str:
+def _summary_of(lost: Sequence[FailedCandidate], counts: Mapping[str, int], redact: Redact) -> str:
     """Return one line that names every candidate and how it failed."""
     if len(lost) == 1:
         count = counts.get(str(lost[0].model_ref), 0)
@@ -209,12 +209,12 @@ def _told(lost: Sequence[FailedCandidate], counts: Mapping[str, int], redact: Re
     opening = f"none of {len(lost)} models answered: "
     named, more = lost[:_CANDIDATES_NAMED_COUNT_MAX], len(lost) - _CANDIDATES_NAMED_COUNT_MAX
     ending = f"; and {more} more" if more > 0 else ""
-    room = (EVENT_TEXT_CHARS_MAX - len(opening) - len(ending)) // len(named) - len("; ")
-    parts = (cut(_ended(each, counts, redact), chars_max=room) for each in named)
+    chars_left = (EVENT_TEXT_CHARS_MAX - len(opening) - len(ending)) // len(named) - len("; ")
+    parts = (cut(_candidate_ending(each, counts, redact), chars_max=chars_left) for each in named)
     return opening + "; ".join(parts) + ending
 
 
-def _ended(lost: FailedCandidate, counts: Mapping[str, int], redact: Redact) -> str:
+def _candidate_ending(lost: FailedCandidate, counts: Mapping[str, int], redact: Redact) -> str:
     count = counts.get(str(lost.model_ref), 0)
     often = f" after {count} attempts" if count > 1 else ""
     message = first_line(redact(lost.error.message))

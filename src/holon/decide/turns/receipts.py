@@ -81,8 +81,8 @@ def _lines(receipt: _Receipt) -> Iterator[str]:
         (batch.completed_count, "completed"), (batch.failed_count, "failed"),
         (batch.rejected_count, "rejected"), (batch.skipped_count, "skipped"),
     )  # fmt: skip
-    told = ", ".join(f"{count} {status}" for count, status in counts if count)
-    yield f"ExecCommandBatch: {batch.item_count} items, {told}"
+    counted = ", ".join(f"{count} {status}" for count, status in counts if count)
+    yield f"ExecCommandBatch: {batch.item_count} items, {counted}"
     for item in batch.items:
         yield from _item_lines(item)
     yield from (f"note: {_inline(note)}" for note in receipt.notes)
@@ -124,7 +124,7 @@ def _inline(text: str) -> str:
 
 def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
     """Return the receipt that explains to the model why its call failed."""
-    kept = msgspec.structs.replace(
+    bounded = msgspec.structs.replace(
         error,
         message=error.message[:TOOL_ERROR_DETAIL_CHARS_MAX],
         details=_bounded(error.details),
@@ -132,15 +132,15 @@ def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
     return ToolReceipt(
         call_id=call_id,
         name=name,
-        content=msgspec.json.encode(_envelope(name, kept)).decode(),
+        content=msgspec.json.encode(_envelope(name, bounded)).decode(),
         is_error=True,
-        error_kind=kept.kind,
-        error=kept,
+        error_kind=bounded.kind,
+        error=bounded,
     )
 
 
 def _envelope(name: str, error: ToolError) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "ok": False,
         "tool_name": name,
         "kind": error.kind,
@@ -150,7 +150,7 @@ def _envelope(name: str, error: ToolError) -> dict[str, JsonValue]:
         "retryable": error.retryable,
         "details": error.details,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _bounded(details: JsonValue) -> JsonValue:

@@ -148,12 +148,12 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
                 cost_micros=facts.cost_micros,
             ),
             *_pace(facts, now=now),
-            *_held_turns(facts),
+            *_turn_pause(facts),
             _ended_message(facts),
             *_ended_waits(facts),
             *transition,
             *_opened_waits(facts, now=now),
-            *_told(facts, closure, now=now),
+            *_brief_changes(facts, closure, now=now),
             *_released(facts),
             RecordClosure(agent_id=turn.agent_id, closure=closure),
             *_posture_changes(facts, status),
@@ -194,10 +194,10 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
     if failure is None:
         return ()
     spent, until = _spent(facts), facts.finish.deferred_until
-    told = RuntimeFailure(
+    failure_data = RuntimeFailure(
         failure=failure, timeline=facts.timeline, token_usage=spent, retry_at=until
     )
-    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
+    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=failure_data)
     if facts.budget_hold is not None:  # the hold is the event: no provider failed
         return (AppendTranscript(entry=entry),)
     return (
@@ -234,7 +234,7 @@ def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[UpdateTurnRate, ...
     return (UpdateTurnRate(agent_id=facts.turn.agent_id, pace=pace),)
 
 
-def _held_turns(facts: SettlementFacts) -> tuple[PauseTurns, ...]:
+def _turn_pause(facts: SettlementFacts) -> tuple[PauseTurns, ...]:
     if facts.budget_hold is None:
         return ()
     return (PauseTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
@@ -271,8 +271,11 @@ def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
     if facts.finish.deferred_until is not None:
         return ()  # the message has ended nothing yet
     by_message = waits_ended_by(facts.snapshot, facts.message)
-    known = {moved.wait_id for moved in by_message}
-    return (*by_message, *(moved for moved in _compacted(facts) if moved.wait_id not in known))
+    resolved_ids = {moved.wait_id for moved in by_message}
+    return (
+        *by_message,
+        *(moved for moved in _compacted(facts) if moved.wait_id not in resolved_ids),
+    )
 
 
 def _compacted(facts: SettlementFacts) -> tuple[MoveWait, ...]:
@@ -294,7 +297,7 @@ def _is_back(facts: SettlementFacts) -> bool:
     return facts.finish.failure is None and facts.snapshot.deferred_until is not None
 
 
-def _held(facts: SettlementFacts) -> WeighedItem | None:
+def _waiting_item(facts: SettlementFacts) -> WeighedItem | None:
     """The item that waits because the conversation was too long."""
     if facts.wait_id is None or not is_too_long(facts.finish.failure):
         return None
@@ -302,16 +305,18 @@ def _held(facts: SettlementFacts) -> WeighedItem | None:
 
 
 def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, ...]:
-    held = _held(facts)
-    if held is None or facts.wait_id is None:
+    waiting_item = _waiting_item(facts)
+    if waiting_item is None or facts.wait_id is None:
         return ()
-    return (OpenWait(wait=wait_for_room(held, facts.wait_id, facts.models, now=now)),)
+    return (OpenWait(wait=wait_for_room(waiting_item, facts.wait_id, facts.models, now=now)),)
 
 
-def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[AppendBrief, ...]:
+def _brief_changes(
+    facts: SettlementFacts, closure: Closure, *, now: datetime
+) -> tuple[AppendBrief, ...]:
     """The turn's briefs: each report, then how the turn ended."""
     reports = promotions_of(facts.finish, facts.completed)
-    told = [
+    briefs = [
         AppendBrief(
             brief=_brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now),
             visibility=OperatorVisibility.WORK_DONE,  # in any other wait of the agent
@@ -319,11 +324,11 @@ def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[A
         for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
     ]
     asks = waiting_reason_of(closure) is WaitingReason.AWAITING_OPERATOR_INPUT
-    if _tells_how_it_ended(facts, [each.report for each in reports], asks=asks):
+    if _needs_closing_brief(facts, [each.report for each in reports], asks=asks):
         closing = _closing_brief(facts, asks=asks, now=now)
-        seen = _closing_visibility(facts, closing, asks=asks)
-        told.append(AppendBrief(brief=closing, visibility=seen))
-    return tuple(told)
+        visibility = _closing_visibility(facts, closing, asks=asks)
+        briefs.append(AppendBrief(brief=closing, visibility=visibility))
+    return tuple(briefs)
 
 
 def _closing_visibility(
@@ -335,7 +340,7 @@ def _closing_visibility(
     return OperatorVisibility.ACTION_REQUIRED if asks else OperatorVisibility.TURN_RESULT
 
 
-def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
+def _needs_closing_brief(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
     finish = facts.finish
     if finish.deferred_until is not None:  # an earlier brief may have named the moment
         return facts.snapshot.deferred_until is None or facts.budget_hold is not None
@@ -358,8 +363,8 @@ def _closing_brief(facts: SettlementFacts, *, asks: bool, now: datetime) -> Brie
 
 def _closing_item(facts: SettlementFacts, *, asks: bool) -> WorkItemId | None:
     """The item the end of the turn is about: the one it left waiting, or the one it began with."""
-    if (held := _held(facts)) is not None:
-        return held.item.id
+    if (waiting_item := _waiting_item(facts)) is not None:
+        return waiting_item.item.id
     bound = facts.bound
     if asks and bound is not None and bound.item.state is WorkItemState.COMPLETED:
         return None  # a question is not about what is done
@@ -400,8 +405,8 @@ def _closing_text(facts: SettlementFacts) -> str:
         return budget_text(facts.budget_hold, in_turn=True)
     if finish.deferred_until is not None:
         return _put_off_text(finish.failure, finish.deferred_until)
-    held, told = _held(facts), _failure_text(finish.failure)
-    return told if held is None else f"{told}\n{waiting_text(held)}"
+    waiting_item, text = _waiting_item(facts), _failure_text(finish.failure)
+    return text if waiting_item is None else f"{text}\n{waiting_text(waiting_item)}"
 
 
 def _put_off_text(failure: FailureArtifact, until: datetime) -> str:
@@ -488,8 +493,8 @@ def _snapshot_after(
         last_terminal=terminal,
     )
     if facts.budget_hold is not None:
-        held = msgspec.structs.replace(agent.pace, budget_until=facts.budget_hold.until)
-        settled = msgspec.structs.replace(settled, pace=held)
+        rate_state = msgspec.structs.replace(agent.pace, budget_until=facts.budget_hold.until)
+        settled = msgspec.structs.replace(settled, pace=rate_state)
     return msgspec.structs.replace(
         snapshot,
         agent=settled,
@@ -523,7 +528,7 @@ def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:
 
 def _wait_expectations(facts: SettlementFacts) -> tuple[Expect, ...]:
     """An item that was changed, or a wait that was answered meanwhile, is decided on again."""
-    held = _held(facts)
+    held = _waiting_item(facts)
     unmoved = () if held is None else (_unmoved(held.item),)
     compacted = (
         WaitInState(wait_id=moved.wait_id, state=WaitState.ACTIVE) for moved in _compacted(facts)

@@ -153,35 +153,37 @@ def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completi
 
 
 def _after_round(
-    state: TurnState, spoke: ModelAnswered, tools: ToolPolicy
+    state: TurnState, answer: ModelAnswered, tools: ToolPolicy
 ) -> tuple[TurnState, TurnStep]:
-    heard = _heard(state, spoke)
-    cut = spoke.stop_reason is StopReason.MAX_TOKENS
-    if heard.calls:
-        offered = msgspec.structs.replace(tools, exposed=tools.exposed.difference(spoke.withheld))
-        return heard, _run_tools(heard.calls, offered, cut=cut)
-    if cut and heard.nudge_count < MAX_OUTPUT_CONTINUATIONS_COUNT_MAX:
+    answered = _with_answer(state, answer)
+    cut = answer.stop_reason is StopReason.MAX_TOKENS
+    if answered.calls:
+        offered = msgspec.structs.replace(tools, exposed=tools.exposed.difference(answer.withheld))
+        return answered, _run_tools(answered.calls, offered, cut=cut)
+    if cut and answered.nudge_count < MAX_OUTPUT_CONTINUATIONS_COUNT_MAX:
         nudged = msgspec.structs.replace(
-            heard, nudge_count=heard.nudge_count + 1, cut_text=heard.round_text or heard.cut_text
+            answered,
+            nudge_count=answered.nudge_count + 1,
+            cut_text=answered.round_text or answered.cut_text,
         )
         return nudged, _ask(nudged, nudge=NUDGE)
-    ended = msgspec.structs.replace(heard, cut_text="", checkpoint_due=False)
-    if heard.checkpoint_due:
+    ended = msgspec.structs.replace(answered, cut_text="", checkpoint_due=False)
+    if answered.checkpoint_due:
         return ended, _ask(ended, nudge=RESUME, after_checkpoint=True)
     return ended, _finish(ended)
 
 
-def _heard(state: TurnState, spoke: ModelAnswered) -> TurnState:
-    text = text_of(spoke.blocks)
-    whole = state.cut_text + text if text.strip() else ""
-    calls = tool_uses_of(spoke.blocks)
+def _with_answer(state: TurnState, answer: ModelAnswered) -> TurnState:
+    text = text_of(answer.blocks)
+    full_text = state.cut_text + text if text.strip() else ""
+    calls = tool_uses_of(answer.blocks)
     return msgspec.structs.replace(
         state,
         round_count=state.round_count + 1,
         untouched_round_count=state.untouched_round_count + 1,
         calls=calls,
-        round_text=whole,
-        last_text=whole or state.last_text,
+        round_text=full_text,
+        last_text=full_text or state.last_text,
         cut_text="" if calls else state.cut_text,
         checkpoint_due=state.checkpoint_due and not calls,
         interjected=False,
@@ -192,8 +194,8 @@ def _run_tools(calls: tuple[ToolUseBlock, ...], tools: ToolPolicy, *, cut: bool)
     allowed: list[ToolUseBlock] = []
     refused: list[ToolReceipt] = []
     for index, call in enumerate(calls):
-        maimed = cut and index == len(calls) - 1
-        error = _refusal_of(call, tools, index=index, maimed=maimed)
+        is_truncated = cut and index == len(calls) - 1
+        error = _refusal_of(call, tools, index=index, is_truncated=is_truncated)
         if error is None:
             allowed.append(call)
         else:
@@ -202,7 +204,7 @@ def _run_tools(calls: tuple[ToolUseBlock, ...], tools: ToolPolicy, *, cut: bool)
 
 
 def _refusal_of(
-    call: ToolUseBlock, tools: ToolPolicy, *, index: int, maimed: bool
+    call: ToolUseBlock, tools: ToolPolicy, *, index: int, is_truncated: bool
 ) -> ToolError | None:
     """Return why a call may not run. The first matching rule wins."""
     if call.name not in tools.known:
@@ -217,7 +219,7 @@ def _refusal_of(
             message=f"{call.name} is not offered in this turn",
             hint="use one of the tools you were offered",
         )
-    if maimed and call.name in tools.mutating:
+    if is_truncated and call.name in tools.mutating:
         return ToolError(
             kind="truncated_mutation_tool_call",
             message="the answer was cut off, so this call may be incomplete; it did not run",
@@ -251,12 +253,12 @@ def _after_tools(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> tuple[T
 
 
 def _after_interjection(state: TurnState) -> tuple[TurnState, TurnStep]:
-    heard = msgspec.structs.replace(state, interjected=True)
+    interrupted = msgspec.structs.replace(state, interjected=True)
     match state.step:
         case Finish(failure=None):
-            return heard, _ask(heard)
+            return interrupted, _ask(interrupted)
         case CallModel() | RunTools() | Finish():
-            return heard, state.step
+            return interrupted, state.step
         case _:
             assert_never(state.step)
 
@@ -288,10 +290,10 @@ def _finish(
 
 
 def _answers(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> bool:
-    asked = [call.call_id for call in state.calls]
-    return isinstance(state.step, RunTools) and asked == [r.call_id for r in receipts]
+    expected_ids = [call.call_id for call in state.calls]
+    return isinstance(state.step, RunTools) and expected_ids == [r.call_id for r in receipts]
 
 
-def _require(fits: bool, state: TurnState, signal: str) -> None:
-    if not fits:
+def _require(condition: bool, state: TurnState, signal: str) -> None:
+    if not condition:
         raise ForbiddenTransitionError(type(state.step).__name__, signal)

@@ -116,15 +116,15 @@ def creation_of(
     )
 
 
-def kept_timer(asked: TimerRecord, kept: TimerRecord | None) -> TimerRecord | Refusal:
+def kept_timer(asked: TimerRecord, existing: TimerRecord | None) -> TimerRecord | Refusal:
     """Return the timer that is kept under a key, whichever request made it."""
-    if kept is None:
+    if existing is None:
         return asked
-    is_same = (kept.schedule, kept.summary) == (asked.schedule, asked.summary)
+    is_same = (existing.schedule, existing.summary) == (asked.schedule, asked.summary)
     if not isinstance(asked.schedule, Cron):
-        after, wanted = kept.anchor_at - kept.created_at, asked.anchor_at - asked.created_at
+        after, wanted = existing.anchor_at - existing.created_at, asked.anchor_at - asked.created_at
         is_same = is_same and after == wanted
-    return kept if is_same else key_conflict(asked.id)
+    return existing if is_same else key_conflict(asked.id)
 
 
 def cancellation_commit(

@@ -178,7 +178,7 @@ def _is_marked(recorded: RecordedCall) -> bool:
 REASON: Final = "external_trigger"
 
 _ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
-_NOBODY: Final = AgentId("")  # no agent has this id
+_NO_AGENT: Final = AgentId("")  # no agent has this id
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _VISIBLE: Final = re.compile(r"[!-~]+")
 
@@ -209,8 +209,8 @@ DeliveryDecision: TypeAlias = Deliver | RejectDelivery
 
 def trigger_secret(key: bytes, trigger_id: TriggerId, *, epoch: int, agent_id: AgentId) -> str:
     """Return what opens a trigger in one epoch."""
-    told = "\0".join((trigger_id, str(epoch), agent_id)).encode("utf-8", "surrogatepass")
-    made = hmac.digest(key, told, "sha256")
+    derived_from = "\0".join((trigger_id, str(epoch), agent_id)).encode("utf-8", "surrogatepass")
+    made = hmac.digest(key, derived_from, "sha256")
     return urlsafe_b64encode(made).decode("ascii")[:TRIGGER_SECRET_CHARS]
 
 
@@ -238,7 +238,7 @@ def opens(key: bytes, trigger_id: TriggerId, secret: str, target: TriggerTarget 
         key,
         trigger_id,
         epoch=0 if trigger is None else trigger.epoch,
-        agent_id=_NOBODY if trigger is None else trigger.target_agent_id,
+        agent_id=_NO_AGENT if trigger is None else trigger.target_agent_id,
     )
     is_right = hmac.compare_digest(_digest(expected), _digest(secret))
     if target is None or not is_right:
@@ -275,8 +275,8 @@ def content_digest_of(delivery: TriggerDelivery) -> str | None:
     """
     if delivery.delivery_key is None:
         return None
-    told = delivery.delivery_key.encode("ascii") + b"\0" + msgspec.json.encode(delivery.body)
-    return hashlib.sha256(told).hexdigest()
+    digested = delivery.delivery_key.encode("ascii") + b"\0" + msgspec.json.encode(delivery.body)
+    return hashlib.sha256(digested).hexdigest()
 
 
 def refuse_other_content(earlier: EarlierDelivery, delivery: TriggerDelivery) -> Refusal | None:
@@ -325,7 +325,7 @@ def decide_delivery(
         resource=delivery.resource,
         external_trigger_id=trigger.external_trigger_id,
         delivery_mode=TriggerDeliveryMode.WAKE_HINT,
-        descriptor_delivery_mode=_mode_asked(trigger, delivery),
+        descriptor_delivery_mode=_requested_mode(trigger, delivery),
         body=delivery.body,
         content_type=delivery.content_type if delivery.body is not None else None,
         correlation_id=delivery.correlation_id,
@@ -334,11 +334,13 @@ def decide_delivery(
     return Deliver(hint=hint, disposition=_disposition(target))
 
 
-def _mode_asked(trigger: ExternalTrigger, delivery: TriggerDelivery) -> TriggerDeliveryMode | None:
+def _requested_mode(
+    trigger: ExternalTrigger, delivery: TriggerDelivery
+) -> TriggerDeliveryMode | None:
     """The older mode, when the address or the descriptor still names it."""
-    asked = (trigger.delivery_mode, delivery.addressed_mode)
+    requested = (trigger.delivery_mode, delivery.addressed_mode)
     older = TriggerDeliveryMode.ENQUEUE_MESSAGE
-    return older if older in asked else None
+    return older if older in requested else None
 
 
 def _disposition(target: TriggerTarget) -> WakeDisposition:

@@ -41,15 +41,15 @@ def promotions_of(
     finish: Finish, completed: Sequence[WorkItemRecord]
 ) -> tuple[ReportPromotion, ...]:
     """Return the reports to keep, in the order they were given."""
-    known = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
+    by_id = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
     return tuple(
-        ReportPromotion(item=known[each.work_item_id], report=_kept(each.report))
+        ReportPromotion(item=by_id[each.work_item_id], report=_bounded_report(each.report))
         for each in finish.completions
-        if each.report is not None and each.work_item_id in known
+        if each.report is not None and each.work_item_id in by_id
     )
 
 
-def _kept(report: str) -> str:
+def _bounded_report(report: str) -> str:
     """A report of a bounded size; the whole text stays in the transcript."""
     return shortened(report, bytes_max=BRIEF_TEXT_BYTES_MAX).text
 

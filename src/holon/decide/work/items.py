@@ -189,17 +189,17 @@ def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Chang
     """
     if item.state is WorkItemState.COMPLETED:
         return ChangePlan(changes=())
-    asked = tuple(
+    operator_waits = tuple(
         wait for wait in waits if wait.kind is WaitKind.OPERATOR and wait.state is WaitState.ACTIVE
     )
     return ChangePlan(
         changes=tuple(
             MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=item.id)
-            for wait in asked
+            for wait in operator_waits
         ),
         expects=(
             WorkItemWaitsForOnly(work_item_id=item.id, wait_count=len(waits)),
-            *(WaitInState(wait_id=wait.id, state=wait.state) for wait in asked),
+            *(WaitInState(wait_id=wait.id, state=wait.state) for wait in operator_waits),
         ),
     )
 

@@ -107,10 +107,10 @@ def _is_triggered(weighed: WeighedItem) -> bool:
 
 def by_class(items: Sequence[WeighedItem]) -> dict[QueueClass, list[WeighedItem]]:
     """Return items by class, classes in their order, items as they came; empty ones left out."""
-    found: dict[QueueClass, list[WeighedItem]] = {each: [] for each in QueueClass}
+    classes: dict[QueueClass, list[WeighedItem]] = {each: [] for each in QueueClass}
     for weighed in items:
-        found[queue_class(weighed)].append(weighed)
-    return {name: members for name, members in found.items() if members}
+        classes[queue_class(weighed)].append(weighed)
+    return {name: members for name, members in classes.items() if members}
 
 
 def promoted_reports(items: Sequence[WorkItemRecord]) -> list[tuple[WorkItemRecord, str]]:

@@ -123,9 +123,9 @@ def _change(
 ) -> Change:
     match decision:
         case Remind(text=text):
-            said = WorkReminder(work_item_id=item.id, after_round=place.after_round, text=text)
+            previous = WorkReminder(work_item_id=item.id, after_round=place.after_round, text=text)
             return AppendTranscript(
-                entry=entry_of(place.turn, position=place.position, at=now, data=said)
+                entry=entry_of(place.turn, position=place.position, at=now, data=previous)
             )
         case SkipReminder(obstacle=obstacle):
             skipped = WorkReminderSkipped(
@@ -140,15 +140,15 @@ def _change(
 def _text(item: WorkItemRecord, *, bytes_max: int) -> str | None:
     """The reminder: always the request and the item's name, then as much of the item as fits."""
     lines = [HEADER, REQUEST, f"work item {item.id}, plan {item.plan_status.value}"]
-    left = bytes_max - utf8_bytes("\n".join(lines))
-    if left < 0:
+    chars_left = bytes_max - utf8_bytes("\n".join(lines))
+    if chars_left < 0:
         return None
     for line in _details(item):
-        short = _cut(line, bytes_max=left - 1)
+        short = _cut(line, bytes_max=chars_left - 1)
         if short is None:
             break
         lines.append(short)
-        left -= utf8_bytes(short) + 1
+        chars_left -= utf8_bytes(short) + 1
     return "\n".join(lines)
 
 

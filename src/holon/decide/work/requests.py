@@ -59,13 +59,13 @@ def creation_of(
     )
 
 
-def kept_item(asked: WorkItemRecord, kept: WorkItemRecord | None) -> WorkItemRecord | Refusal:
+def kept_item(asked: WorkItemRecord, existing: WorkItemRecord | None) -> WorkItemRecord | Refusal:
     """Return the item that is kept under a key, whichever request made it."""
-    if kept is None:
+    if existing is None:
         return asked
-    if kept.revision == 1 and kept.objective != asked.objective:
+    if existing.revision == 1 and existing.objective != asked.objective:
         return key_conflict(asked.id)
-    return kept
+    return existing
 
 
 def focus_commit(

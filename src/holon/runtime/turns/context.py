@@ -283,7 +283,7 @@ def no_prompt(problem: PinnedOverBudget) -> FailureArtifact:
     return over_budget(
         needed_tokens=problem.needed_tokens,
         share_tokens=problem.share_tokens,
-        what=", ".join(problem.sections),
+        subject=", ".join(problem.sections),
     )
 
 

@@ -360,7 +360,7 @@ class ConversationWindow:
         failure = over_budget(
             needed_tokens=needed,
             share_tokens=budget,
-            what="the incoming messages, and the newest round of this turn with its results",
+            subject="the incoming messages, and the newest round of this turn with its results",
         )
         event = TurnBaselineOverBudget(
             turn_id=log.turn.turn_id, needed_tokens=needed, budget_tokens=budget

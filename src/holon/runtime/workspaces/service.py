@@ -11,7 +11,7 @@ from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
 from holon.decide.workspaces import (
     Enter,
     Stay,
-    aim_of,
+    attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
@@ -85,7 +85,7 @@ class WorkspaceService:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
             bindings = await reads.workspaces.workspace_bindings(agent_id)
-            aim = aim_of(found, bindings, now=now)
+            aim = attach_target_of(found, bindings, now=now)
             occupants = await reads.workspaces.root_occupants(
                 aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )

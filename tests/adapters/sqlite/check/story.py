@@ -14,7 +14,7 @@ import apsw
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
 from holon.decide.events.audit import audited
-from holon.decide.workspaces import aim_of
+from holon.decide.workspaces import attach_target_of
 from holon.model.agents import (
     AgentIdentity,
     AgentKind,
@@ -108,7 +108,7 @@ from holon.model.workspaces import (
 from tests.support.builders import a_skill_activation, a_turn
 from tests.support.manual_clock import DAWN
 
-PLACE: Final = aim_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=DAWN)
+PLACE: Final = attach_target_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=DAWN)
 MAIN: Final = AgentId("main")
 OTHER: Final = AgentId("other")
 BOUND: Final = (
