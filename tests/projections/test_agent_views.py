@@ -25,7 +25,7 @@ from holon.model.values import TriggerId, TurnId, WorkItemId
 from holon.model.wake import ExternalTrigger, TriggerDeliveryMode, TriggerStatus
 from holon.projections.agents.list import RuntimeModels, agent_list_entry, could_wait
 from holon.projections.agents.state import agent_state_snapshot, task_slim_view
-from holon.projections.agents.summary import Surroundings, agent_summary, closure_view
+from holon.projections.agents.summary import SummaryContext, agent_summary, closure_view
 from tests.projections.surface_facts import (
     a_listed_agent,
     a_surface,
@@ -54,7 +54,7 @@ TRIGGER = ExternalTrigger(
     created_at=START,
 )
 CLAUDE = RuntimeModels(default="anthropic/claude", fallbacks=("openai/gpt", "anthropic/claude"))
-AROUND = Surroundings(models=CLAUDE, workspace=a_workspace(), triggers=(TRIGGER,))
+AROUND = SummaryContext(models=CLAUDE, workspace=a_workspace(), triggers=(TRIGGER,))
 
 
 @pytest.mark.requirement("console:list-entries-are-narrow")
@@ -208,7 +208,7 @@ def test_the_state_begins_with_the_very_summary_the_status_gives() -> None:
 
 
 def test_a_summary_of_a_new_agent_says_every_figure() -> None:
-    wire = msgspec.to_builtins(agent_summary(a_surface(), Surroundings(models=CLAUDE)))
+    wire = msgspec.to_builtins(agent_summary(a_surface(), SummaryContext(models=CLAUDE)))
     assert wire["agent"]["pending"] == 0
     assert wire["agent"]["total_model_rounds"] == 0
     assert wire["counts"] == msgspec.to_builtins(AgentCounts(events=3))

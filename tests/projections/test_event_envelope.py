@@ -32,7 +32,7 @@ from holon.model.work import WorkItemState, WorkItemWritten
 from holon.projections.events.envelope import (
     EventEnvelope,
     EventProjection,
-    EventSurroundings,
+    RelatedRows,
     event_envelope,
     event_page,
     message_of,
@@ -84,7 +84,7 @@ def test_an_envelope_carries_every_label_its_event_knows() -> None:
 def test_an_event_about_a_message_takes_the_labels_of_that_message() -> None:
     message = a_message(work_item_id=WorkItemId("work_1"), correlation_id="cor")
     event = MessageProcessed(message_id=message.id, reason="done")
-    provenance = event_envelope(logged(event), around=EventSurroundings(message=message)).provenance
+    provenance = event_envelope(logged(event), related=RelatedRows(message=message)).provenance
     assert provenance.authority_class is message.authority_class
     assert (provenance.message_id, provenance.work_item_id) == (message.id, "work_1")
     assert provenance.correlation_id == "cor"
@@ -125,7 +125,7 @@ def test_an_event_written_by_a_turn_is_of_the_turn_unless_it_is_about_another_me
 ) -> None:
     turn = msgspec.structs.replace(a_turn(), work_item_id=WorkItemId("work_1"))
     written = msgspec.structs.replace(logged(event), turn_id=turn.turn_id)
-    told = event_envelope(written, around=EventSurroundings(turn=turn)).provenance
+    told = event_envelope(written, related=RelatedRows(turn=turn)).provenance
     assert (told.turn_id, told.message_id, told.work_item_id) == (turn_id, message_id, item_id)
 
 
@@ -203,6 +203,6 @@ def test_a_page_takes_messages_that_are_at_hand() -> None:
     event = logged(MessageProcessed(message_id=message.id, reason="done"))
     found = EventSlice(events=(event,), last_seq=7)
     page = event_page(
-        found, EventQuery(limit=1), around={event.log_seq: EventSurroundings(message=message)}
+        found, EventQuery(limit=1), related={event.log_seq: RelatedRows(message=message)}
     )
     assert page.events[0].provenance.trust is message.trust

@@ -8,7 +8,13 @@ from holon.decide.text.bounded import BoundedText
 from holon.model.events.briefs import FailureArtifact, FailureCategory
 from holon.model.queue import TrustLevel
 from holon.model.tasks import CommandRecovery, CommandTaskSpec, TaskStatus
-from holon.projections.tasks import OutputLook, input_target_of, list_view, output_view, status_view
+from holon.projections.tasks import (
+    OutputExcerpt,
+    input_target_of,
+    list_view,
+    output_view,
+    status_view,
+)
 from tests.support.builders import a_task
 
 TASK = msgspec.structs.replace(
@@ -54,7 +60,7 @@ def test_a_list_counts_what_it_shows() -> None:
 
 
 def test_an_output_snapshot_names_files_and_failure() -> None:
-    look = OutputLook(shown=BoundedText(text="cut", truncated=True))
+    look = OutputExcerpt(shown=BoundedText(text="cut", truncated=True))
     shown = output_view(ENDED, RetrievalStatus.SUCCESS, look)
     task = shown["task"]
     assert shown["retrieval_status"] == "success"
@@ -76,14 +82,14 @@ def test_an_output_snapshot_names_files_and_failure() -> None:
 def test_the_output_artifact_is_the_file_that_holds_all_output(
     combined: str | None, names: list[str], index: int | None
 ) -> None:
-    look = OutputLook(shown=BoundedText(text="x"), combined_path=combined)
+    look = OutputExcerpt(shown=BoundedText(text="x"), combined_path=combined)
     task = output_view(ENDED, RetrievalStatus.SUCCESS, look)["task"]
     assert [each["path"] for each in task["artifacts"]] == names
     assert task.get("output_artifact") == index
 
 
 def test_without_files_there_is_no_artifact_to_point_at() -> None:
-    look = OutputLook(shown=BoundedText(text=""))
+    look = OutputExcerpt(shown=BoundedText(text=""))
     shown = output_view(a_task(), RetrievalStatus.NOT_READY, look)
     assert "output_artifact" not in shown["task"]
     assert "failure_artifact" not in shown["task"]

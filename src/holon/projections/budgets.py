@@ -22,11 +22,11 @@ from holon.model.record import Record
 from holon.model.values import Instant
 
 
-# Part of the runtime's status, which nearby versions read: unknown fields pass.
+# Part of the runtime's status, which adjacent versions read: unknown fields are ignored.
 class MeasureView(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
 ):
-    """One measure of one scope. Nothing allowed means no bound; cost is in millionths of $1."""
+    """One measure of one scope. Without `allowed` it is unlimited; cost is in millionths of $1."""
 
     scope: BudgetScope
     measure: BudgetMeasure
@@ -36,20 +36,20 @@ class MeasureView(
 
 
 class PaceView(Record, frozen=True, kw_only=True):
-    """How fast an agent may go on, and why not faster."""
+    """An agent's rate limits, and what currently holds it."""
 
     measures: tuple[MeasureView, ...]
     used_up: BudgetHold | None = None
     held_until: Instant | None = None
     self_started_count: int = 0
     rests_until_outside_input: bool = msgspec.field(default_factory=bool)
-    unpriced_models: tuple[str, ...] = ()  # a cost budget bounds them, and cannot see their cost
+    unpriced_models: tuple[str, ...] = ()  # under a cost budget, but of unknown cost
 
 
 def pace_view(
     pace: TurnRateState, facts: BudgetFacts, *, unpriced: tuple[str, ...] = (), now: datetime
 ) -> PaceView:
-    """Return an agent's pace with the figures behind it."""
+    """Return an agent's rate limits with their figures."""
     return PaceView(
         measures=(
             *_measures(BudgetScope.AGENT, facts.policy.agent, facts.of_agent, now=now),
@@ -64,7 +64,7 @@ def pace_view(
 
 
 def runtime_measures(facts: BudgetFacts, *, now: datetime) -> tuple[MeasureView, ...]:
-    """Return what all agents used together, and what they may."""
+    """Return the usage and limits of all agents together."""
     return _measures(BudgetScope.RUNTIME, facts.policy.runtime, facts.of_runtime, now=now)
 
 

@@ -27,7 +27,7 @@ from holon.model.values import AgentId, Instant
 
 
 class SkillView(Record, frozen=True, kw_only=True):
-    """A skill the agent may discover; `state` where it is in use."""
+    """A discoverable skill, with its `state` if it is active."""
 
     name: str
     description: str
@@ -37,7 +37,7 @@ class SkillView(Record, frozen=True, kw_only=True):
 
 
 class ActiveSkillView(Record, frozen=True, kw_only=True):
-    """A skill the agent uses, and what brought it into use."""
+    """An active skill, and how it was activated."""
 
     skill_name: str
     state: ActivationState
@@ -50,9 +50,9 @@ class ActiveSkillView(Record, frozen=True, kw_only=True):
 
 
 class AgentSkillsView(Record, frozen=True, kw_only=True):
-    """The skills of one agent. `problems` say why others are not among them.
+    """The skills of one agent. `problems` explain why others are missing.
 
-    Of many problems the first are told, and how many more there are; `problems_count` is all.
+    Of many problems only the first are listed; `problems_count` counts all of them.
     """
 
     agent_id: AgentId
@@ -61,11 +61,11 @@ class AgentSkillsView(Record, frozen=True, kw_only=True):
     installed: tuple[SkillFolder, ...]
     problems: tuple[str, ...]
     problems_count: int
-    passed_over: tuple[PassedOverRoot, ...] = ()  # folders not used, and the skills they hide
+    passed_over: tuple[PassedOverRoot, ...] = ()  # unused folders, and the skills they contain
 
 
 class SkillsSummary(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The first of an agent's skills, those found and those in use, and how many there are."""
+    """The first discoverable and active skills of an agent, with their totals."""
 
     discoverable_count: int = 0
     active_count: int = 0
@@ -80,7 +80,7 @@ def agent_skills_view(
     installed: Sequence[SkillFolder],
     passed_over: Sequence[PassedOverRoot],
 ) -> AgentSkillsView:
-    """Put together what is known of an agent's skills."""
+    """Return the view of an agent's skills."""
     return AgentSkillsView(
         agent_id=agent_id,
         skills=_found(catalog.entries, active),
@@ -93,7 +93,7 @@ def agent_skills_view(
 
 
 def skills_summary(catalog: SkillCatalog, active: Sequence[SkillActivation]) -> SkillsSummary:
-    """Sum up what an agent may discover and what it uses; of either the first ones."""
+    """Return the summary of an agent's discoverable and active skills."""
     shown = tuple(
         msgspec.structs.replace(entry, description=one_line(entry.description))
         for entry in catalog.entries[:AGENT_ROWS_SHOWN_COUNT_MAX]

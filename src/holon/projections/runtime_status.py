@@ -19,7 +19,7 @@ from holon.projections.budgets import MeasureView
 
 
 class RuntimeState(StrEnum):
-    """What a healthy runtime does."""
+    """The activity of a healthy runtime."""
 
     IDLE = "idle"
     WAITING = "waiting"
@@ -27,7 +27,7 @@ class RuntimeState(StrEnum):
 
 
 class FailurePhase(StrEnum):
-    """When something failed."""
+    """The phase in which a failure happened."""
 
     STARTUP = "startup"
     SHUTDOWN = "shutdown"
@@ -35,7 +35,7 @@ class FailurePhase(StrEnum):
 
 
 class DaemonState(StrEnum):
-    """Whether there is a runtime to speak of. `stale` files name a process that is gone."""
+    """Whether a runtime is running. `stale` files name a process that has ended."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -50,11 +50,11 @@ class ControlConnectivity(StrEnum):
     NOT_TRIED = "not_tried"
 
 
-# Read by other versions: unlike other records these let unknown fields pass.
+# Read by adjacent versions: unlike other records these ignore unknown fields.
 class ActivitySummary(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=False
 ):
-    """What goes on, in five figures. Each count stops at a bound."""
+    """The current activity. Each count stops at a bound."""
 
     state: RuntimeState = RuntimeState.IDLE
     active_agent_count: int = 0
@@ -66,7 +66,7 @@ class ActivitySummary(
 class LastFailure(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
 ):
-    """The last thing known to have gone wrong, and where to look further."""
+    """The last known failure, and where to find details."""
 
     occurred_at: Instant
     summary: str
@@ -77,7 +77,7 @@ class LastFailure(
 class RuntimeProblem(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
 ):
-    """Something that is not as it should be while the runtime goes on, and what to do about it."""
+    """A problem the runtime continues with, and what to do about it."""
 
     code: str
     message: str
@@ -87,7 +87,7 @@ class RuntimeProblem(
 class RuntimeStatus(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
 ):
-    """What a running runtime says of itself."""
+    """The status of a running runtime."""
 
     ok: bool
     healthy: bool
@@ -107,7 +107,7 @@ class RuntimeStatus(
 
 
 class DaemonStatus(Record, frozen=True, kw_only=True):
-    """What `holon daemon status` says, whether or not a runtime answers."""
+    """The answer of `holon daemon status`, whether or not a runtime answers."""
 
     ok: bool
     state: DaemonState
@@ -128,7 +128,7 @@ class DaemonStatus(Record, frozen=True, kw_only=True):
 
 
 def activity_summary(counts: ActivityCounts) -> ActivitySummary:
-    """Return what goes on. First matching state wins."""
+    """Return the current activity. First matching state wins."""
     return ActivitySummary(
         state=_state(counts),
         active_agent_count=counts.active_agent_count,
@@ -139,9 +139,9 @@ def activity_summary(counts: ActivityCounts) -> ActivitySummary:
 
 
 def turn_failure(brief: BriefRecord, *, is_up: bool = True) -> LastFailure:
-    """Return the failure of a turn as the daemon's status shows it.
+    """Return a turn's failure as shown in the daemon's status.
 
-    The transcript is read from a service: where none `is_up`, the advice begins with what works.
+    The transcript needs a running service: unless one `is_up`, the hint names the logs first.
     """
     failure = brief.failure
     transcript = f"`holon transcript --agent {brief.agent_id}`"
@@ -156,9 +156,9 @@ def turn_failure(brief: BriefRecord, *, is_up: bool = True) -> LastFailure:
 
 
 def newest_failure(*known: LastFailure | None) -> LastFailure | None:
-    """Return the failure that happened last, of those there are."""
-    there = [failure for failure in known if failure is not None]
-    return max(there, key=lambda failure: failure.occurred_at, default=None)
+    """Return the newest of the given failures, if any."""
+    failures = [failure for failure in known if failure is not None]
+    return max(failures, key=lambda failure: failure.occurred_at, default=None)
 
 
 def _state(counts: ActivityCounts) -> RuntimeState:

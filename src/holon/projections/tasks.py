@@ -18,15 +18,15 @@ from holon.model.tasks import CommandRecovery, TaskRecord
 from holon.model.values import JsonValue
 
 
-class OutputLook(Record, frozen=True, kw_only=True):
-    """What was seen of a task's output, and the file that holds all of it, where there is one."""
+class OutputExcerpt(Record, frozen=True, kw_only=True):
+    """An excerpt of a task's output, and the file with all of it, if there is one."""
 
     shown: BoundedText
     combined_path: str | None = None
 
 
 def status_view(task: TaskRecord) -> dict[str, JsonValue]:
-    """Return where a task stands."""
+    """Return the lifecycle snapshot of a task."""
     return _present(
         {
             "task_id": task.id,
@@ -55,9 +55,9 @@ def list_view(
 
 
 def output_view(
-    task: TaskRecord, status: RetrievalStatus, look: OutputLook
+    task: TaskRecord, status: RetrievalStatus, look: OutputExcerpt
 ) -> dict[str, JsonValue]:
-    """Return a look at a task's output."""
+    """Return the output snapshot of a task."""
     shown, paths = look.shown, [*output_paths_of(task)]
     if look.combined_path is not None and look.combined_path not in paths:
         paths.append(look.combined_path)
@@ -82,7 +82,7 @@ def output_view(
 
 
 def input_target_of(task: TaskRecord) -> str | None:
-    """Return what input to the task would reach, if it takes any."""
+    """Return the destination of input to the task, if it accepts any."""
     spec = spec_of(task)
     if spec is None or not spec.accepts_input:
         return None

@@ -33,7 +33,7 @@ class TimerView(Record, frozen=True, kw_only=True):
     status: TimerStatus
     fire_count: int
     interval_ms: int | None = None
-    expression: str | None = None  # of a cron timer, with the time zone it is meant in
+    expression: str | None = None  # of a cron timer, with its time zone
     zone: str | None = None
     summary: str | None = None
     next_fire_at: Instant | None = None
@@ -41,7 +41,7 @@ class TimerView(Record, frozen=True, kw_only=True):
 
 
 class TriggerView(Record, frozen=True, kw_only=True):
-    """One capability to wake an agent, without anything it could be used with."""
+    """An external trigger, without the secret part of its address."""
 
     external_trigger_id: TriggerId
     target_agent_id: AgentId
@@ -51,11 +51,11 @@ class TriggerView(Record, frozen=True, kw_only=True):
     delivery_count: int
     revoked_at: Instant | None = None
     last_delivered_at: Instant | None = None
-    trigger_url: str | None = None  # without the part that opens it
+    trigger_url: str | None = None  # with its secret part masked
 
 
 class HintView(Record, frozen=True, kw_only=True):
-    """A parked wake hint; what it carries stays in its row."""
+    """A stored wake hint, without its body."""
 
     source_key: str
     reason: str
@@ -68,7 +68,7 @@ class HintView(Record, frozen=True, kw_only=True):
 
 
 def timer_view(timer: TimerRecord) -> TimerView:
-    """Return a timer as a reader sees it."""
+    """Return the view of a timer."""
     first = timer.anchor_at - timer.created_at
     schedule = timer.schedule
     return TimerView(
@@ -89,7 +89,7 @@ def timer_view(timer: TimerRecord) -> TimerView:
 
 
 def trigger_view(trigger: ExternalTrigger, *, base_url: str | None) -> TriggerView:
-    """Return a trigger without its secret."""
+    """Return the view of a trigger, without its secret."""
     return TriggerView(
         external_trigger_id=trigger.external_trigger_id,
         target_agent_id=trigger.target_agent_id,
@@ -104,7 +104,7 @@ def trigger_view(trigger: ExternalTrigger, *, base_url: str | None) -> TriggerVi
 
 
 def hint_view(hint: WakeHint) -> HintView:
-    """Return a parked hint without its body."""
+    """Return the view of a stored hint, without its body."""
     return HintView(
         source_key=one_line(hint.source_key),
         reason=one_line(hint.reason),

@@ -28,7 +28,7 @@ from holon.model.work import (
 
 
 class WorkItemFocus(StrEnum):
-    """Where an item stands in its agent's queue."""
+    """The position of an item in its agent's queue."""
 
     CURRENT = "current"
     QUEUED = "queued"
@@ -58,7 +58,7 @@ class TodoView(Record, frozen=True, kw_only=True):
 
 
 class PlanView(Record, frozen=True, kw_only=True):
-    """Where a plan is kept, and how it begins."""
+    """The path of a plan, and a preview of its text."""
 
     path: str
     hash: str
@@ -69,7 +69,7 @@ class PlanView(Record, frozen=True, kw_only=True):
 
 
 class CompletionReport(Record, frozen=True, kw_only=True):
-    """What an agent said when it completed an item."""
+    """The report of a completed item."""
 
     text: str
     truncated: bool
@@ -77,7 +77,7 @@ class CompletionReport(Record, frozen=True, kw_only=True):
 
 
 class WorkItemView(Record, frozen=True, kw_only=True):
-    """One item."""
+    """One work item."""
 
     id: WorkItemId
     agent_id: AgentId
@@ -104,7 +104,7 @@ class WorkItemView(Record, frozen=True, kw_only=True):
 
 
 def work_item_view(weighed: WeighedItem, *, focus: WorkItemId | None) -> WorkItemView:
-    """Return an item with what is derived from it; `focus` is the agent's current item."""
+    """Return the view of an item; `focus` is the agent's current item."""
     item = weighed.item
     state = scheduling_state(item, weighed.waits)
     standing = _focus_of(item, focus)
@@ -135,7 +135,7 @@ def work_item_view(weighed: WeighedItem, *, focus: WorkItemId | None) -> WorkIte
 
 
 def wait_view(wait: WaitRecord) -> WaitView:
-    """Return a wait as a reader sees it."""
+    """Return the view of a wait."""
     return WaitView(
         id=wait.id,
         kind=wait.kind,
@@ -150,7 +150,7 @@ def wait_view(wait: WaitRecord) -> WaitView:
 
 
 def todo_counts(item: WorkItemRecord) -> dict[str, int]:
-    """Return how many lines of the checklist are in each state."""
+    """Count the checklist lines in each state."""
     counts = Counter(todo.state for todo in item.todo_list)
     return {state.value: counts[state] for state in TodoState}
 
@@ -184,7 +184,7 @@ def _plan(item: WorkItemRecord) -> PlanView | None:
 
 
 def _report(item: WorkItemRecord) -> CompletionReport | None:
-    """Only what was promoted: nothing is made up for an item that was completed in silence."""
+    """The promoted report; None for an item that was completed without one."""
     if item.state is not WorkItemState.COMPLETED or item.result_summary is None:
         return None
     shown = bounded(item.result_summary)

@@ -33,7 +33,7 @@ class AttachedWorkspaceView(Record, frozen=True, kw_only=True):
 
 
 class OccupancyView(Record, frozen=True, kw_only=True):
-    """Who holds an execution root, since when, and whether alone."""
+    """Which agent occupies an execution root, since when, and how."""
 
     occupancy_id: str
     execution_root_id: str
@@ -45,7 +45,7 @@ class OccupancyView(Record, frozen=True, kw_only=True):
 
 
 class WorkspaceStateView(Record, frozen=True, kw_only=True):
-    """Where an agent works, and where it may."""
+    """An agent's active and attached workspaces."""
 
     attached_workspaces: tuple[AttachedWorkspaceView, ...]
     active_workspace_entry: WorkspaceView | None = None
@@ -55,7 +55,7 @@ class WorkspaceStateView(Record, frozen=True, kw_only=True):
 def workspace_state_view(
     bindings: WorkspaceBindings, place: ActiveWorkspace | None
 ) -> WorkspaceStateView:
-    """Return what is known of an agent's workspaces; `place` is where it works."""
+    """Return the view of an agent's workspaces; `place` is the active one."""
     return WorkspaceStateView(
         attached_workspaces=attached_views(bindings),
         active_workspace_entry=None if place is None else workspace_view(place),
@@ -69,8 +69,8 @@ def attached_views(bindings: WorkspaceBindings) -> tuple[AttachedWorkspaceView, 
 
 
 def occupancy_view(bindings: WorkspaceBindings) -> OccupancyView | None:
-    """Return the hold an agent has on the root it is under."""
-    return None if bindings.occupancy is None else _held(bindings.occupancy)
+    """Return the agent's occupancy of its execution root, if any."""
+    return None if bindings.occupancy is None else _occupancy(bindings.occupancy)
 
 
 def _entry_view(entry: WorkspaceEntry) -> AttachedWorkspaceView:
@@ -83,7 +83,7 @@ def _entry_view(entry: WorkspaceEntry) -> AttachedWorkspaceView:
     )
 
 
-def _held(occupancy: WorkspaceOccupancy) -> OccupancyView:
+def _occupancy(occupancy: WorkspaceOccupancy) -> OccupancyView:
     return OccupancyView(
         occupancy_id=occupancy.occupancy_id,
         execution_root_id=occupancy.execution_root_id,
@@ -96,7 +96,7 @@ def _held(occupancy: WorkspaceOccupancy) -> OccupancyView:
 
 
 class ExecutionView(Record, frozen=True, kw_only=True):
-    """Where commands run and what that does not protect from."""
+    """Where commands run, and which boundaries are enforced."""
 
     profile: ExecutionProfile
     policy: ExecutionPolicy
@@ -112,7 +112,7 @@ class ExecutionView(Record, frozen=True, kw_only=True):
 def execution_view(
     profile: ExecutionProfile, policy: ExecutionPolicy, *, place: ActiveWorkspace | None = None
 ) -> ExecutionView:
-    """Return the execution block; `place` is where the agent's commands run, if it is anywhere."""
+    """Return the execution block; `place` is where the agent's commands run, if known."""
     return ExecutionView(
         profile=profile,
         policy=policy,

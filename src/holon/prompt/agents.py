@@ -45,7 +45,7 @@ _WHOSE: Final = {
 
 
 def agent(facts: PromptFacts) -> str:
-    """Who you are."""
+    """The agent's identity."""
     identity = facts.identity
     lines = [
         "## You",
@@ -59,7 +59,7 @@ def agent(facts: PromptFacts) -> str:
 
 
 def external_ingress(facts: PromptFacts) -> str | None:
-    """How the outside may wake you."""
+    """The agent's external trigger."""
     trigger, url = facts.trigger, facts.trigger_url
     if trigger is None or url is None:
         return None
@@ -73,7 +73,7 @@ def external_ingress(facts: PromptFacts) -> str | None:
 
 
 def execution_environment(facts: PromptFacts) -> str:
-    """Where you work and what is enforced there."""
+    """The agent's execution place, and which boundaries are enforced."""
     place, profile = facts.execution, facts.execution.profile
     lines = [
         "## Execution environment",
@@ -89,7 +89,7 @@ def execution_environment(facts: PromptFacts) -> str:
 
 
 def policy_lines(policy: ExecutionPolicy) -> list[str]:
-    """Return which boundaries hold, by how firmly."""
+    """Return the boundaries by level of enforcement."""
     held: dict[str, list[str]] = {}
     for name, level in msgspec.structs.asdict(policy).items():
         held.setdefault(str(level), []).append(name)
@@ -97,7 +97,7 @@ def policy_lines(policy: ExecutionPolicy) -> list[str]:
 
 
 def worktree_session(facts: PromptFacts) -> str | None:
-    """The worktree you entered."""
+    """The worktree the agent entered."""
     session = facts.worktree
     if session is None:
         return None
@@ -109,7 +109,7 @@ def worktree_session(facts: PromptFacts) -> str | None:
 
 
 def delegated_task(facts: PromptFacts) -> str | None:
-    """The mode of an agent that works for another one."""
+    """The instructions for an agent that works for another one."""
     is_child = facts.identity.ownership is Ownership.PARENT_SUPERVISED
     return prompt_text("delegated_task") if is_child else None
 
@@ -133,19 +133,19 @@ def _guidance(loaded: LoadedInstructions) -> str:
 
 
 def skills_usage(facts: PromptFacts) -> str | None:
-    """How skills are used, where there are any."""
+    """How skills are used, if there are any."""
     return prompt_text("skills_usage_contract") if facts.skills.entries else None
 
 
 def skills_catalog(facts: PromptFacts) -> str | None:
-    """Skills by name and purpose; when there are many, in short, and the later ones by name only.
+    """Skills with their descriptions; many are shortened, and the later ones by name only.
 
-    Authors say at the end of a description when a skill is to be used, so it is only cut in need.
+    Descriptions often end with when to use a skill, so they are only cut if necessary.
     """
     entries = facts.skills.entries
     described = entries[:PROMPT_SKILLS_DESCRIBED_COUNT_MAX]
-    told = sum(len(each.description) for each in described)
-    fits = told <= PROMPT_SKILLS_DESCRIBED_COUNT_MAX * PROMPT_SKILL_CHARS_MAX
+    description_chars = sum(len(each.description) for each in described)
+    fits = description_chars <= PROMPT_SKILLS_DESCRIBED_COUNT_MAX * PROMPT_SKILL_CHARS_MAX
     chars_max = SKILL_DESCRIPTION_CHARS_MAX if fits else PROMPT_SKILL_CHARS_MAX
     return _skills([_described(each, chars_max) for each in described], entries[len(described) :])
 
@@ -168,12 +168,12 @@ def _skills(lines: list[str], rest: tuple[SkillEntry, ...]) -> str | None:
 
 @lru_cache(maxsize=_DESCRIPTIONS_KEPT_COUNT)
 def _described(entry: SkillEntry, chars_max: int) -> str:
-    told = entry.description[:chars_max]
-    return quoted(f"- {entry.name} ({entry.scope}): {told} [{entry.path}]")
+    description = entry.description[:chars_max]
+    return quoted(f"- {entry.name} ({entry.scope}): {description} [{entry.path}]")
 
 
 def active_skills(facts: PromptFacts) -> str | None:
-    """Skills in use."""
+    """Active skills."""
     if not facts.active_skills:
         return None
     lines = [
@@ -184,7 +184,7 @@ def active_skills(facts: PromptFacts) -> str | None:
 
 
 def templates_catalog(facts: PromptFacts) -> str | None:
-    """Templates new agents may be made from."""
+    """Templates for new agents."""
     if not facts.templates:
         return None
     lines = [

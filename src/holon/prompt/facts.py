@@ -37,7 +37,7 @@ class OfferedTools(Record, frozen=True, kw_only=True):
 
 
 def offered_tools(specs: Sequence[ToolSpec]) -> OfferedTools:
-    """Measure a catalog."""
+    """Return a catalog with its size and digest."""
     encoded = msgspec.json.encode(specs)
     return OfferedTools(
         specs=tuple(specs), size_bytes=len(encoded), sha256=sha256(encoded).hexdigest()
@@ -45,37 +45,37 @@ def offered_tools(specs: Sequence[ToolSpec]) -> OfferedTools:
 
 
 class TraceLine(Record, frozen=True, kw_only=True):
-    """One step of the work on the current item: a call, a brief, or something that was said."""
+    """One step of the work on the current item: a call, a brief, or a text of the model."""
 
     at: datetime
-    what: str  # a tool's name, or what kind of text it is
+    what: str  # a tool's name, or the kind of text
     text: str
 
 
 class WorkFacts(Record, frozen=True, kw_only=True):
-    """What the agent has to do."""
+    """The agent's work items."""
 
     current: WeighedItem | None = None
     current_plan: PlanArtifact | None = None  # as its file is now
     current_trace: tuple[TraceLine, ...] = ()  # oldest first
     others: tuple[WeighedItem, ...] = ()  # open, not current, oldest first, bounded
-    open_count: int = 0  # of all, however many are shown
+    open_count: int = 0  # of all items, not only those shown
     completed: tuple[WorkItemRecord, ...] = ()  # newest first, bounded
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no work item to speak of."""
+        """Whether there is no work item to show."""
         return self.current is None and not self.others and not self.completed
 
 
 class WakeFacts(Record, frozen=True, kw_only=True):
-    """Why this turn runs, and how the agent stood before."""
+    """Why this turn runs, and the state before it."""
 
     trigger_kind: TriggerKind | None
     prior_outcome: ClosureOutcome | None = None
     prior_waiting_reason: WaitingReason | None = None
-    last_failure: str | None = None  # how the turn before ended, when it ended badly
-    resume_count: int = 0  # how often this turn was cut off and taken up again
+    last_failure: str | None = None  # of the previous turn, if it failed
+    resume_count: int = 0  # how often this turn was interrupted and resumed
 
 
 class PromptFacts(Record, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class PromptFacts(Record, frozen=True, kw_only=True):
     execution: ExecutionSnapshot
     agent_home: str
     trigger: ExternalTrigger | None = None
-    trigger_url: str | None = None  # a secret; nothing when none would open the trigger
+    trigger_url: str | None = None  # a secret; None when the trigger accepts no address
     worktree: WorktreeSession | None = None
     guidance: LoadedGuidance = LoadedGuidance()
     skills: SkillCatalog = SkillCatalog()
@@ -95,7 +95,7 @@ class PromptFacts(Record, frozen=True, kw_only=True):
     memory: PromptedMemory = PromptedMemory()
     episodes: tuple[EpisodeRecord, ...] = ()  # the relevant ones, newest first
     work: WorkFacts = WorkFacts()
-    results: tuple[TaskRecord, ...] = ()  # ended tasks whose result no turn has taken in yet
+    results: tuple[TaskRecord, ...] = ()  # ended tasks whose result no turn has read yet
     briefs: tuple[BriefRecord, ...] = ()  # of turns the conversation no longer shows, oldest first
     wake: WakeFacts | None = None
     current_input: IncomingMessage | None = None

@@ -37,11 +37,11 @@ from holon.prompt.planner import (
 from holon.prompt.sections import CURRENT_INPUT, IDENTITY, IN_CONVERSATION, SECTIONS
 
 _DIGEST_CHARS: Final = 16
-_STABLE_TEXTS_COUNT: Final = 64  # texts of ours, each the same in every prompt
+_STABLE_TEXTS_COUNT: Final = 64  # constant texts, each the same in every prompt
 
 
 class CacheFacts(Record, frozen=True, kw_only=True):
-    """What else a cache identity tells; nothing of it is part of the key."""
+    """Further facts of a cache identity, which are not part of the key."""
 
     current_input: str | None = None
     working_memory_revision: int = 0
@@ -54,19 +54,19 @@ def cache_scope(
     tools: OfferedTools,
     known: CacheFacts = CacheFacts(),  # noqa: B008 - a frozen value
 ) -> PromptCache:
-    """Name the cache a frame belongs to."""
+    """Return the cache identity of a frame."""
     always = (tools.sha256.encode(), sha256(frame.system_prompt.encode()).digest())
-    lasting, fleeting = list[bytes](), list[bytes]()
+    lasting, turn_scoped = list[bytes](), list[bytes]()
     for block in (*frame.system_blocks, *frame.context_blocks):
         is_lasting = block.stability is not Stability.TURN_SCOPED
-        (lasting if is_lasting else fleeting).append(_digest(block))
+        (lasting if is_lasting else turn_scoped).append(_digest(block))
     if known.current_input is not None:
-        fleeting.append(sha256(known.current_input.encode()).digest())
+        turn_scoped.append(sha256(known.current_input.encode()).digest())
     scope = _joined((*always, *lasting))
     return PromptCache(
         agent_id=agent_id,
         prompt_cache_key=f"{agent_id}:ctx:{scope}",
-        context_fingerprint=_joined((*always, *lasting, *fleeting)),
+        context_fingerprint=_joined((*always, *lasting, *turn_scoped)),
         working_memory_revision=known.working_memory_revision,
         compression_epoch=known.compression_epoch,
     )
@@ -84,25 +84,25 @@ def _stable_digest(text: str) -> bytes:
 
 
 def _joined(digests: Iterable[bytes]) -> str:
-    """Return the digest of digests: each has the same length, so no two splits look the same."""
+    """Return the digest of digests; their equal length makes the concatenation unambiguous."""
     return sha256(b"".join(digests)).hexdigest()[:_DIGEST_CHARS]
 
 
 class AssembledPrompt(Record, frozen=True, kw_only=True):
-    """A frame, what became of every section, and how much of each incoming body may be shown."""
+    """A frame, the outcome of every section, and the size limit of incoming bodies."""
 
     frame: PromptFrame
     sections: tuple[SectionReport, ...]  # in the order of the contract, the current input last
     texts: tuple[str | None, ...]  # of the sections, as sent
     budget: PromptBudget
-    input_bytes_max: int | None = None  # nothing: all of it
+    input_bytes_max: int | None = None  # None: unlimited
 
 
 Assembly: TypeAlias = AssembledPrompt | PinnedOverBudget
 
 
 def assemble(facts: PromptFacts, budget: PromptBudget) -> Assembly:
-    """Return the frame for these facts, or why there is none."""
+    """Return the frame for these facts, or why it does not fit."""
     planned = plan(SECTIONS, facts, budget)
     if isinstance(planned, PinnedOverBudget):
         return planned

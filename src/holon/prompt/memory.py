@@ -14,7 +14,7 @@ from holon.prompt.facts import PromptFacts
 
 
 def working_memory(facts: PromptFacts) -> str | None:
-    """What you are in the middle of."""
+    """The agent's working memory."""
     memory = facts.memory.base
     if memory is None:
         return None
@@ -23,7 +23,7 @@ def working_memory(facts: PromptFacts) -> str | None:
 
 
 def working_memory_delta(facts: PromptFacts) -> str | None:
-    """What changed since."""
+    """The change of working memory since the lasting version."""
     delta = facts.memory.delta
     if delta is None or not delta.summary_lines:
         return None
@@ -33,7 +33,7 @@ def working_memory_delta(facts: PromptFacts) -> str | None:
 
 
 def relevant_episodes(facts: PromptFacts) -> str | None:
-    """Stretches of earlier work that bear on this one."""
+    """Relevant episodes of earlier work."""
     if not facts.episodes:
         return None
     return "\n".join(["## Earlier work", *(_episode(each) for each in facts.episodes)])

@@ -56,7 +56,7 @@ class Part(StrEnum):
 
 
 class Keep(IntEnum):
-    """Who gives way when room is short: the highest first."""
+    """The importance of a section: the highest value is omitted first."""
 
     PINNED = 0
     POLICY = 1
@@ -66,7 +66,7 @@ class Keep(IntEnum):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True):
-    """A section of the prompt. `absent` says why there is none where the renderer has nothing."""
+    """A section of the prompt. `absent` is the reason shown when the renderer returns None."""
 
     name: str
     part: Part
@@ -79,7 +79,7 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(StrEnum):
-    """What became of a section."""
+    """The form in which a section is sent."""
 
     FULL = "full"
     COMPACT = "compact"
@@ -88,7 +88,7 @@ class Outcome(StrEnum):
 
 
 class Share(StrEnum):
-    """A part of the budget that nothing else may use."""
+    """A reserved part of the budget."""
 
     LASTING = "lasting"
     TURN = "turn"
@@ -96,7 +96,7 @@ class Share(StrEnum):
 
 
 class PromptBudget(Record, frozen=True, kw_only=True):
-    """How large a prompt may be, in estimated tokens."""
+    """The token budget of a prompt, in estimated tokens."""
 
     prompt_tokens_max: int
     tools_tokens: int
@@ -104,11 +104,11 @@ class PromptBudget(Record, frozen=True, kw_only=True):
 
     @property
     def available_tokens(self) -> int:
-        """What is left for everything that is no tool."""
+        """The tokens left beside tools and margin."""
         return max(0, self.prompt_tokens_max - self.tools_tokens - PROMPT_MARGIN_TOKENS)
 
     def share(self, which: Share) -> int:
-        """Return how large one share may be."""
+        """Return the size limit of one share."""
         available = self.available_tokens
         match which:
             case Share.LASTING:
@@ -120,7 +120,7 @@ class PromptBudget(Record, frozen=True, kw_only=True):
 
 
 class SectionReport(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What became of one section, and why."""
+    """The outcome of one section, and its reason."""
 
     name: str
     part: Part
@@ -141,7 +141,7 @@ class PlannedSection(Record, frozen=True, kw_only=True):
 
 
 class PinnedOverBudget(Record, tag=True, frozen=True, kw_only=True):
-    """Not even the shortest form of what must be sent fits."""
+    """The pinned sections do not fit even in their shortest forms."""
 
     share: Share
     needed_tokens: int
@@ -152,7 +152,7 @@ class PinnedOverBudget(Record, tag=True, frozen=True, kw_only=True):
 def budget_of(
     prompt_tokens_max: int | None, *, tools_bytes: int, calibration: Calibration = UNCALIBRATED
 ) -> PromptBudget:
-    """Return the budget of a model; one nobody knows the window of gets a usable one."""
+    """Return the budget of a model; an unknown window gets a default one."""
     return PromptBudget(
         prompt_tokens_max=PROMPT_TOKENS_DEFAULT if prompt_tokens_max is None else prompt_tokens_max,
         tools_tokens=tokens_of_bytes(tools_bytes, calibration),
@@ -167,7 +167,7 @@ SECTIONS_KEPT_COUNT_MAX: Final = 128  # more than there are
 def plan(
     sections: Sequence[Section], facts: PromptFacts, budget: PromptBudget
 ) -> Plan | PinnedOverBudget:
-    """Choose the form of every section, in their order."""
+    """Choose the form of every section, in order."""
     drafts = [_Draft(section, facts, budget.calibration) for section in sections]
     for share, members in _by_share(drafts):
         problem = _plan_share(members, share, budget.share(share))
@@ -177,7 +177,7 @@ def plan(
 
 
 class _Draft:
-    """One section while the plan is made."""
+    """One section during planning."""
 
     def __init__(self, section: Section, facts: PromptFacts, calibration: Calibration) -> None:
         self.section = section
@@ -233,7 +233,7 @@ class _Draft:
 
 @lru_cache(maxsize=SECTIONS_KEPT_COUNT_MAX)
 def _absent(section: Section) -> PlannedSection:
-    """Return the plan of a section that has nothing to say, the same one each time."""
+    """Return the cached plan of an empty section."""
     return PlannedSection(
         text=None,
         report=SectionReport(
@@ -277,7 +277,8 @@ def _plan_share(drafts: list[_Draft], share: Share, tokens_max: int) -> PinnedOv
     room = tokens_max - needed
     for draft in pinned:
         room = _lengthen(draft, room)
-    for draft in sorted(drafts, key=lambda each: each.section.keep):  # stable: else as they stand
+    # A stable sort: the order of the prompt holds within one importance.
+    for draft in sorted(drafts, key=lambda each: each.section.keep):
         if not draft.is_pinned and draft.full is not None:
             _fit(draft, draft.full, room)
             room -= draft.tokens
@@ -285,8 +286,8 @@ def _plan_share(drafts: list[_Draft], share: Share, tokens_max: int) -> PinnedOv
 
 
 def _take_shortest(draft: _Draft) -> None:
-    """Give a pinned section the least it may have."""
-    assert draft.full is not None, "only a section that says something is drafted"
+    """Give a pinned section its shortest form."""
+    assert draft.full is not None, "only sections with text are drafted"
     if not draft.section.may_be_cut or draft.full_tokens <= PROMPT_PINNED_TOKENS_MIN:
         draft.take_full("it is pinned")
         return
@@ -299,7 +300,7 @@ def _take_shortest(draft: _Draft) -> None:
 
 
 def _lengthen(draft: _Draft, room: int) -> int:
-    """Give a pinned section all of its text, or its compact form, where there is room."""
+    """Extend a pinned section to its full or compact form if there is room."""
     had = draft.tokens
     if draft.outcome is Outcome.FULL:
         return room

@@ -23,7 +23,7 @@ from holon.prompt.planner import Outcome, Part, PinnedOverBudget, PromptBudget, 
 
 
 class SectionView(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One section: what became of it, and its text as sent."""
+    """One section: its outcome, and its text as sent."""
 
     name: str
     part: Part
@@ -39,7 +39,7 @@ class SectionView(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class BudgetView(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How the model's window is shared, in estimated tokens."""
+    """The shares of the model's window, in estimated tokens."""
 
     prompt_tokens_max: int
     tools_tokens: int
@@ -51,14 +51,14 @@ class BudgetView(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class HistoryView(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How much of the conversation goes between what lasts and what belongs to the turn."""
+    """The conversation sent between the lasting and the turn-scoped sections."""
 
     turn_count: int
     message_count: int
 
 
 class OverBudgetView(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Why there is no prompt."""
+    """Why the prompt does not fit."""
 
     share: Share
     needed_tokens: int
@@ -67,7 +67,7 @@ class OverBudgetView(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class PromptView(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """A prompt, whole."""
+    """A whole prompt."""
 
     agent_id: AgentId
     model: str
@@ -95,7 +95,7 @@ def prompt_view(
     budget: PromptBudget,
     history: Sequence[TurnLog],
 ) -> PromptView:
-    """Return the view of a prompt, or of why there is none."""
+    """Return the view of a prompt, or of why it does not fit."""
     place = facts.execution
     prompt = None if isinstance(assembly, PinnedOverBudget) else assembly
     sections = () if prompt is None else _sections(prompt)
@@ -150,18 +150,18 @@ _WIRE: Final = (Stability.STABLE, Stability.AGENT_SCOPED, Stability.TURN_SCOPED)
 
 
 def _sections(prompt: AssembledPrompt) -> tuple[SectionView, ...]:
-    told = tuple(zip(prompt.sections, prompt.texts, strict=True))
+    sections = tuple(zip(prompt.sections, prompt.texts, strict=True))
     sent = [
         (report, text)
         for stability in _WIRE
-        for report, text in told
+        for report, text in sections
         if report.stability is stability and text is not None
     ]
     ends = {
         max((i for i, (report, _) in enumerate(sent) if report.stability is stability), default=-1)
         for stability in _WIRE[:2]
     }
-    left_out = (_view(report, None) for report, text in told if text is None)
+    left_out = (_view(report, None) for report, text in sections if text is None)
     return (
         *(_view(report, text, ends_prefix=i in ends) for i, (report, text) in enumerate(sent)),
         *left_out,

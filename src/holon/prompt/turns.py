@@ -14,13 +14,13 @@ from holon.prompt.facts import PromptFacts
 
 
 def constrained_repair(facts: PromptFacts) -> str | None:
-    """The mode of a turn that was cut off."""
+    """The instructions for a turn that was interrupted."""
     is_resumed = facts.wake is not None and facts.wake.resume_count > 0
     return prompt_text("constrained_repair") if is_resumed else None
 
 
 def latest_result(facts: PromptFacts) -> str | None:
-    """Results of tasks that no turn has taken in yet."""
+    """Results of tasks that no turn has read yet."""
     if not facts.results:
         return None
     parts = [f"{_result_line(task)}\n{_result_body(task)}" for task in facts.results]
@@ -35,7 +35,7 @@ def compact_result(facts: PromptFacts) -> str | None:
 
 
 def recent_briefs(facts: PromptFacts) -> str | None:
-    """What you told the operator before the conversation begins."""
+    """Briefs to the operator from before the conversation."""
     if not facts.briefs:
         return None
     lines = [
@@ -47,7 +47,7 @@ def recent_briefs(facts: PromptFacts) -> str | None:
 
 
 def continuation(facts: PromptFacts) -> str | None:
-    """Why you are awake, where the message alone does not say it."""
+    """Why the agent is awake, where the message alone does not say it."""
     wake = facts.wake
     if wake is None:
         return None

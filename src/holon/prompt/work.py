@@ -42,7 +42,7 @@ _BOX: Final = {TodoState.PENDING: " ", TodoState.IN_PROGRESS: ">", TodoState.COM
 
 
 def current_work_item(facts: PromptFacts) -> str | None:
-    """The item in focus, whole."""
+    """The current item, in full."""
     current = facts.work.current
     if current is None:
         return None
@@ -60,7 +60,7 @@ def current_work_item(facts: PromptFacts) -> str | None:
 
 
 def compact_work_item(facts: PromptFacts) -> str | None:
-    """The item in focus, as short as it may be."""
+    """The current item, in its compact form."""
     current = facts.work.current
     if current is None:
         return None
@@ -77,7 +77,7 @@ def compact_work_item(facts: PromptFacts) -> str | None:
 
 
 def process_trace(facts: PromptFacts) -> str | None:
-    """What was done for the item in focus lately."""
+    """The recent steps of work on the current item."""
     if not facts.work.current_trace:
         return None
     lines = [
@@ -88,12 +88,12 @@ def process_trace(facts: PromptFacts) -> str | None:
 
 
 def work_queue(facts: PromptFacts) -> str | None:
-    """The other candidates, by class."""
+    """Other items, by class."""
     return _queue(facts, per_class=PROMPT_ITEMS_PER_CLASS_COUNT_MAX)
 
 
 def compact_work_queue(facts: PromptFacts) -> str | None:
-    """The other candidates, counted."""
+    """Other items, one per class, with counts."""
     return _queue(facts, per_class=1)
 
 
@@ -152,8 +152,8 @@ def _awaited(waits: Sequence[WaitRecord]) -> str:
 
 
 def _report(item: WorkItemRecord, report: str) -> str:
-    told = disarmed(quoted(report))[:PROMPT_REPORT_CHARS_MAX]
-    return f"- {item.id}: {_short(item.objective)} → {told}"
+    text = disarmed(quoted(report))[:PROMPT_REPORT_CHARS_MAX]
+    return f"- {item.id}: {_short(item.objective)} → {text}"
 
 
 def _more(count: int) -> list[str]:
@@ -170,7 +170,7 @@ def trace_of(
     turns: Sequence[TurnLog],
     briefs: Sequence[BriefRecord] = (),
 ) -> tuple[TraceLine, ...]:
-    """Return the newest steps of the work on an item; there are none without one."""
+    """Return the newest steps of work on an item; none without an item."""
     if work_item_id is None:
         return ()
     bound = [
@@ -178,15 +178,15 @@ def trace_of(
         for log in turns
         if log.turn.agent_id == agent_id and log.turn.work_item_id == work_item_id
     ]
-    at_hand = {log.turn.turn_id for log in bound}
-    told = (
+    shown = {log.turn.turn_id for log in bound}
+    from_briefs = (
         TraceLine(at=brief.created_at, what=f"brief ({brief.kind})", text=brief.text)
         for brief in briefs
         if brief.agent_id == agent_id
         and brief.work_item_id == work_item_id
-        and brief.turn_id not in at_hand
+        and brief.turn_id not in shown
     )
-    lines = sorted([*told, *(line for log in bound for line in _lines_of(log))], key=_moment)
+    lines = sorted([*from_briefs, *(line for log in bound for line in _lines_of(log))], key=_moment)
     return tuple(lines[-PROMPT_TRACE_LINES_COUNT_MAX:])
 
 
@@ -197,14 +197,14 @@ def _moment(line: TraceLine) -> float:
 def _lines_of(log: TurnLog) -> Iterator[TraceLine]:
     receipts = receipts_by_place(log.calls)
     for entry in log.entries:
-        if isinstance(entry.data, AssistantRound) and (said := text_of(entry.data.spoke.blocks)):
-            yield TraceLine(at=entry.created_at, what="you said", text=_one_line(said))
+        if isinstance(entry.data, AssistantRound) and (text := text_of(entry.data.spoke.blocks)):
+            yield TraceLine(at=entry.created_at, what="you said", text=_one_line(text))
     for recorded in log.calls:
         call = recorded.call
         receipt = receipts.get((call.round, call.position))
         ended = "no result" if receipt is None else "failed" if receipt.is_error else "done"
-        asked = _one_line(without_addresses(msgspec.json.encode(call.input).decode()))
-        yield TraceLine(at=call.started_at, what=call.name, text=f"{ended}: {asked}")
+        arguments = _one_line(without_addresses(msgspec.json.encode(call.input).decode()))
+        yield TraceLine(at=call.started_at, what=call.name, text=f"{ended}: {arguments}")
 
 
 def _one_line(text: str) -> str:

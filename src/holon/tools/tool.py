@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holon.projections.agents.summary import AgentSummary
 
 
-SummaryLook: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
+SummaryReader: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
 
 
 class ToolScene(Record, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     redactor: Redactor
     output_budget: OutputBudget
     task_quota: TaskQuota
-    summary_of: "SummaryLook"  # the summary that operators see
+    summary_of: "SummaryReader"  # the summary that operators see
 
 
 class Tool(Protocol):

@@ -58,9 +58,9 @@ def decode(data: bytes | str, type_: type[T]) -> T: ...
 @overload
 def decode(data: bytes | str, type_: UnionType) -> Any: ...
 def decode(data: bytes | str, type_: type[T] | UnionType) -> T | Any:
-    """Return the value of this type that `data` holds, or raise a DecodeError.
+    """Decode `data` as a value of this type, or raise a DecodeError.
 
-    A union of records has no single class, so its static type is for the caller to state.
+    A union of records has no single class, so the caller states its static type.
     """
     try:
         return _decoder(type_).decode(data)
@@ -75,14 +75,14 @@ def decode(data: bytes | str, type_: type[T] | UnionType) -> T | Any:
 
 
 def _decoder(type_: object) -> "msgspec.json.Decoder[Any]":
-    found = _DECODERS.get(type_)
-    if found is None:
-        found = _DECODERS[type_] = msgspec.json.Decoder(type_, strict=True)
-    return found
+    decoder = _DECODERS.get(type_)
+    if decoder is None:
+        decoder = _DECODERS[type_] = msgspec.json.Decoder(type_, strict=True)
+    return decoder
 
 
 def shape_error(error: msgspec.ValidationError) -> DecodeError:
-    """Return the named error for a refusal of msgspec, whose kinds differ only by their words."""
+    """Return the named error for a msgspec error, whose kinds differ only in their text."""
     located = _LOCATED.fullmatch(str(error))
     what, path = (located["what"], located["path"]) if located else (str(error), None)
     message = f"{_quoted(what)} at {_quoted(path or '$')}"
@@ -97,7 +97,7 @@ def shape_error(error: msgspec.ValidationError) -> DecodeError:
 
 
 def _field_of(what: str, path: str) -> str | None:
-    """Return the field at fault: where the path leads, and the name that is missing or unknown."""
+    """Return the field at fault: the path, with the name that is missing or unknown."""
     named = _NAMED.search(what)
     field = path.removeprefix("$") + (f".{named['name']}" if named else "")
     return _quoted(field.removeprefix(".")) or None
@@ -108,14 +108,14 @@ def _quoted(text: str) -> str:
 
 
 class _Inexact(NamedTuple):
-    """The fields of a record through which a value without an exact JSON form could slip."""
+    """The fields of a record that may hold a value without an exact JSON form."""
 
     values: tuple[str, ...]  # floats and arbitrary JSON
     records: tuple[str, ...]  # other records that have such fields
 
 
 def _require_exact(value: object) -> None:
-    """Raise NotJsonError for what the encoder would silently bend: NaN to null, bytes to text."""
+    """Raise NotJsonError for values the encoder would change silently: NaN, bytes."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -172,7 +172,7 @@ def _parts_of(info: inspect.Type) -> tuple[inspect.Type, ...]:
 
 
 def json_of(value: object) -> JsonValue:
-    """Return the JSON a record has on the wire, as plain dicts and lists."""
+    """Return a record as plain dicts and lists, as on the wire."""
     return msgspec.json.decode(encode(value))
 
 
@@ -180,7 +180,7 @@ STREAM_CLOSED: Final = "stream_closed"
 
 
 class ErrorBody(Record, frozen=True, kw_only=True):
-    """Why a request was not carried out. Nothing was changed."""
+    """Why a request was refused. Nothing was changed."""
 
     ok: Literal[False]
     error: str

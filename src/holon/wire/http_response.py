@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 HEAD_BYTES_MAX: Final = 64 * 1024
-RECEIVE_BYTES: Final = 64 * 1024  # a good size for one read of a socket
+RECEIVE_BYTES: Final = 64 * 1024  # a suitable size for one socket read
 _HEADERS_COUNT_MAX: Final = 128
-_INTERIM_COUNT_MAX: Final = 8  # heads that only announce an answer
+_INTERIM_COUNT_MAX: Final = 8  # heads of interim (1xx) responses
 _BEGINNING: Final = b"HTTP/1."
 _HEAD_END: Final = b"\r\n\r\n"
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) (\d{3})(?: [^\r\n\0]*)?")
@@ -24,29 +24,29 @@ _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?")
 
 
 class NotHttpError(Exception):
-    """What came is not an HTTP response."""
+    """The bytes are not an HTTP response."""
 
 
 class ResponseHead(NamedTuple):
-    """What a response says before its body."""
+    """The status and headers of a response."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
-    length: int | None  # of the body; None when it is told otherwise
+    length: int | None  # of the body; None when chunked or open-ended
     is_chunked: bool
     keeps_alive: bool
 
 
 class ResponseParser:
-    """Takes bytes as they come, gives the head and then the body without its framing."""
+    """Parses bytes in chunks: first the head, then the body without its framing."""
 
     def __init__(self) -> None:
         self.head: ResponseHead | None = None
-        self.is_over = False  # the body has come to the end that was announced
+        self.is_over = False  # the body is complete
         self._unread = b""
         self._interim_count = 0
-        self._missing = 0  # of the body, or of the chunk that is being read
-        self._in_chunk = False  # what comes next is the rest of a chunk, or the end of its line
+        self._missing = 0  # bytes of the body, or of the current chunk
+        self._in_chunk = False  # inside a chunk, or before its line end
         self._in_trailer = False
 
     @property
@@ -56,7 +56,7 @@ class ResponseParser:
         return is_whole and self.head is not None and self.head.keeps_alive
 
     def feed(self, data: bytes) -> bytes:
-        """Take what came, nothing at the end of the connection; return what the body grew by."""
+        """Parse more bytes, none at the end of the connection; return new bytes of the body."""
         if not data:
             return self._end()
         self._unread += data
@@ -77,7 +77,7 @@ class ResponseParser:
 
     def _end(self) -> bytes:
         if self.head is None or not (self.is_over or self._is_open_ended(self.head)):
-            raise ConnectionResetError("it hung up in the middle of an answer")
+            raise ConnectionResetError("the connection was closed in the middle of a response")
         self.is_over = True
         return b""
 
@@ -86,13 +86,13 @@ class ResponseParser:
         return head.length is None and not head.is_chunked
 
     def _take_head(self) -> bool:
-        """Take a head, if all of it has come."""
+        """Parse a head if it is complete."""
         unread = self._unread
         if unread[: len(_BEGINNING)] != _BEGINNING[: len(unread)]:
             raise NotHttpError("it does not speak HTTP")
         end = unread.find(_HEAD_END)
         if max(end, len(unread) if end < 0 else 0) > HEAD_BYTES_MAX:
-            raise NotHttpError("a head without an end")
+            raise NotHttpError("the head is too long")
         if end < 0:
             return False
         self._unread = unread[end + len(_HEAD_END) :]
@@ -104,7 +104,7 @@ class ResponseParser:
             return True
         self._interim_count += 1
         if self._interim_count == _INTERIM_COUNT_MAX:
-            raise NotHttpError("nothing but interim responses")
+            raise NotHttpError("too many interim responses")
         return bool(self._unread)
 
     def _take_chunks(self) -> bytes:
@@ -119,7 +119,7 @@ class ResponseParser:
             end = data.find(b"\r\n", at)
             if end < 0:
                 if len(data) - at > HEAD_BYTES_MAX:
-                    raise NotHttpError("a line without an end")
+                    raise NotHttpError("a chunk line is too long")
                 break
             self._take_line(data[at:end])
             at = end + 2
@@ -127,12 +127,12 @@ class ResponseParser:
         return b"".join(pieces)
 
     def _take_line(self, line: bytes) -> None:
-        """Take a line between two chunks."""
+        """Parse a line between two chunks."""
         if self._in_trailer:
             self.is_over = not line
         elif self._in_chunk:
             if line:
-                raise NotHttpError("a chunk that is longer than it says")
+                raise NotHttpError("a chunk is longer than its size")
             self._in_chunk = False
         else:
             size = _CHUNK.fullmatch(line)
@@ -144,7 +144,7 @@ class ResponseParser:
 
 
 def parsed_head(text: bytes) -> ResponseHead:
-    """Return what a head says, without the empty line that ends it."""
+    """Parse a head, without the empty line that ends it."""
     first, *lines = text.split(b"\r\n")
     status = _STATUS.fullmatch(first)
     if status is None:
@@ -172,7 +172,7 @@ def _framed(status: int, headers: Mapping[str, str], *, is_old: bool) -> Respons
     length = None if is_chunked or not lengths else int(lengths.pop())
     if status in (204, 304):
         length, is_chunked = 0, False
-    asked = headers.get("connection", "").lower()
+    connection = headers.get("connection", "").lower()
     is_bounded = (length is not None) or (is_chunked and "content-length" not in headers)
-    keeps_alive = is_bounded and not is_old and "close" not in asked
+    keeps_alive = is_bounded and not is_old and "close" not in connection
     return ResponseHead(status, headers, length, is_chunked, keeps_alive)

@@ -53,30 +53,30 @@ Path = Annotated[str, Meta(max_length=WORKSPACE_PATH_CHARS_MAX)]
 
 
 class NoBody(Record, frozen=True, kw_only=True):
-    """Nothing, as an empty object says it."""
+    """An empty object."""
 
 
 class TrustNotClaimableError(BadInputError):
-    """A control request claims a trust that it does not have, or that would be ignored."""
+    """A control request claims a trust other than the operator's."""
 
     code = "trust_not_claimable"
     hint = (
-        "leave trust out: what comes by the control plane is the operator's; send the words of"
-        " others to /agents/{agent_id}/enqueue instead"
+        "leave trust out: control requests are always the operator's; send messages of others to"
+        " /agents/{agent_id}/enqueue instead"
     )
 
     def __init__(self) -> None:
-        super().__init__("a control request is trusted_operator and nothing else", field="trust")
+        super().__init__("a control request is always trusted_operator", field="trust")
 
 
 class ControlBody(Record, frozen=True, kw_only=True):
-    """What any control request may say about itself: nothing but what it is."""
+    """The common part of control requests."""
 
     trust: Literal["trusted_operator"] | None = None
 
 
 class PromptRequest(ControlBody, frozen=True, kw_only=True):
-    """What the operator says to an agent."""
+    """A prompt of the operator to an agent."""
 
     text: Text
     interject: bool = False  # into the running turn, at its next safe point
@@ -85,25 +85,25 @@ class PromptRequest(ControlBody, frozen=True, kw_only=True):
 
 
 class DebugPromptRequest(ControlBody, frozen=True, kw_only=True):
-    """Which prompt to look at: the one for these words, or the next one."""
+    """The prompt to preview: for this text, or for the next message."""
 
     text: Text | None = None
 
 
 class CreateAgentRequest(ControlBody, frozen=True, kw_only=True):
-    """How an agent comes into being."""
+    """How to create an agent."""
 
-    template: Path | None = None  # also an id or an address, which are shorter
+    template: Path | None = None  # a path, an id or an address
 
 
 class AbortRequest(ControlBody, frozen=True, kw_only=True):
-    """Which run is meant; without a word, whichever is running."""
+    """The run to abort; by default the current one."""
 
     run_id: RecordId | None = None
 
 
 class EffortOfAgentError(BadInputError):
-    """An effort was asked for one agent; it is a setting of a provider."""
+    """A reasoning effort was requested for one agent; it is a setting of a provider."""
 
     code = "reasoning_effort_unsupported"
     hint = "set providers.<id>.reasoning_effort in the configuration, or leave it out here"
@@ -113,19 +113,19 @@ class EffortOfAgentError(BadInputError):
 
 
 class ModelRequest(ControlBody, frozen=True, kw_only=True):
-    """The model an agent is to use from its next turn on."""
+    """The model an agent uses from its next turn on."""
 
     model: Text
-    reasoning_effort: str | None = None  # known, so that it can be refused by name
+    reasoning_effort: str | None = None  # declared, so that it can be refused by name
 
     def require_supported(self) -> None:
-        """Raise EffortOfAgentError when more is asked for than an agent can be given."""
+        """Raise EffortOfAgentError when a reasoning effort is requested."""
         if self.reasoning_effort is not None:
             raise EffortOfAgentError
 
 
 class AgentAction(StrEnum):
-    """What may be done to an agent as a whole."""
+    """A lifecycle action on an agent."""
 
     START = "start"
     STOP = "stop"
@@ -148,8 +148,8 @@ class TaskRequest(ControlBody, frozen=True, kw_only=True):
     shell: Path | None = None
     login: bool = False
     tty: bool = False
-    accepts_input: bool | None = None  # left out: with a terminal only
-    # Kept with the task, as for a command of the agent's own that outlived its call.
+    accepts_input: bool | None = None  # default: with a terminal only
+    # Stored with the task, as for an agent's own command that outlasted its call.
     yield_time_ms: Annotated[int, Meta(ge=0, le=COMMAND_YIELD_MS_MAX)] | None = None
     max_output_tokens: Annotated[int, Meta(ge=1, le=TOOL_OUTPUT_SETTING_TOKENS_MAX)] | None = None
 
@@ -161,14 +161,14 @@ class TaskInputRequest(ControlBody, frozen=True, kw_only=True):
 
 
 class BadTimerError(BadInputError):
-    """A timer is asked for in no way, or in two."""
+    """A timer is specified in no way, or in two."""
 
     code = "bad_request"
     hint = "give duration_ms, with interval_ms to repeat it; or expression, with a zone"
 
 
 class TimerRequest(ControlBody, frozen=True, kw_only=True):
-    """When a timer fires: after a while, from then on again and again, or by a cron expression."""
+    """When a timer fires: after a duration, then at intervals, or by a cron expression."""
 
     duration_ms: Annotated[int, Meta(ge=TIMER_DURATION_MS_MIN, le=TIMER_DURATION_MS_MAX)] | None = (
         None
@@ -177,17 +177,17 @@ class TimerRequest(ControlBody, frozen=True, kw_only=True):
         None
     )
     expression: Label | None = None
-    zone: Label | None = None  # of the expression; left out: UTC
+    zone: Label | None = None  # of the expression; default: UTC
     summary: Label | None = None
 
     def require_one_form(self) -> None:
-        """Raise BadTimerError unless exactly one way to say when was used, and whole."""
+        """Raise BadTimerError unless exactly one form is used, and completely."""
         if (self.duration_ms is None) == (self.expression is None):
-            raise BadTimerError("a timer fires after a while, or by an expression")
+            raise BadTimerError("a timer needs a duration or an expression, not both")
         if self.expression is None and self.zone is not None:
-            raise BadTimerError("a zone belongs to an expression")
+            raise BadTimerError("a zone requires an expression")
         if self.duration_ms is None and self.interval_ms is not None:
-            raise BadTimerError("an interval begins with a duration")
+            raise BadTimerError("an interval requires a duration")
 
 
 class AttachRequest(ControlBody, frozen=True, kw_only=True):
@@ -197,13 +197,13 @@ class AttachRequest(ControlBody, frozen=True, kw_only=True):
 
 
 class DetachRequest(ControlBody, frozen=True, kw_only=True):
-    """The workspace to forget."""
+    """The workspace to detach."""
 
     workspace_id: Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
 
 
 class WorkItemRequest(ControlBody, frozen=True, kw_only=True):
-    """What an agent is to do, when it comes to it."""
+    """A new work item for an agent's queue."""
 
     objective: Objective
 
@@ -216,7 +216,7 @@ class TodoPart(Record, frozen=True, kw_only=True):
 
 
 class WorkItemPatch(ControlBody, frozen=True, kw_only=True):
-    """What changes about an item; what is left out stays. A null blocker clears it."""
+    """The changes of an item; omitted fields stay. A null blocker clears it."""
 
     objective: Objective | None = None
     plan_status: PlanStatus | None = None
@@ -233,7 +233,7 @@ class BadEnqueueError(BadInputError):
 
 
 class EnqueueRequest(Record, frozen=True, kw_only=True):
-    """A message from outside: its content under one of three names, and where it comes from."""
+    """A message from outside: its content under one of three names, and its origin."""
 
     kind: MessageKind | None = None
     priority: Priority = Priority.NORMAL
@@ -248,7 +248,7 @@ class EnqueueRequest(Record, frozen=True, kw_only=True):
     authority_class: AuthorityClass | None = None
 
     def content(self) -> MessageBody:
-        """The one content that was given; raises BadEnqueueError."""
+        """Return the one content; raises BadEnqueueError unless there is exactly one."""
         given: list[MessageBody] = []
         if self.body is not None:
             given.append(self.body)
@@ -262,7 +262,7 @@ class EnqueueRequest(Record, frozen=True, kw_only=True):
 
 
 class WakeRequest(ControlBody, frozen=True, kw_only=True):
-    """Why an agent should look again."""
+    """Why an agent should be woken."""
 
     reason: Label
     source: Label | None = None

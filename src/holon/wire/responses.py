@@ -48,14 +48,14 @@ from holon.wire.requests import ControlBody
 
 
 class Done(Record, frozen=True, kw_only=True):
-    """It is so now."""
+    """The request took effect."""
 
     ok: Literal[True]
     agent_id: AgentId | None = None
 
 
 class Enqueued(Record, frozen=True, kw_only=True):
-    """The message is durable. `duplicate`: it already was, under the same key."""
+    """The message is durable. `duplicate`: it was already, under the same key."""
 
     ok: Literal[True]
     agent_id: AgentId
@@ -64,7 +64,7 @@ class Enqueued(Record, frozen=True, kw_only=True):
 
 
 class WaitEnd(StrEnum):
-    """Why a wait ended before the message did."""
+    """Why a wait ended before the message was finished."""
 
     TIME_IS_UP = "time_is_up"
     HELD = "held"  # nothing happens to the message before `held_until`
@@ -73,37 +73,37 @@ class WaitEnd(StrEnum):
 
 
 class HoldReason(StrEnum):
-    """What keeps a message from having its turn now."""
+    """What defers a message's turn."""
 
     BUDGET_USED_UP = "budget_used_up"
     PROVIDER_DEFERRED = "provider_deferred"
 
 
 class Prompted(Enqueued, frozen=True, kw_only=True):
-    """The message is durable; with `wait_ms`, also what came of it by the end of the wait.
+    """The message is durable; with `wait_ms`, also its outcome at the end of the wait.
 
-    `answered`: the message has ended, and the turn it entered has settled. `closure` is the
-    agent's, as its rows stand at that moment.
+    `answered`: the message is finished, and the turn it entered is settled. `closure` is the
+    agent's at that moment.
     """
 
-    answered: bool | None = None  # left out where no wait was asked for
-    wait_end: WaitEnd | None = None  # where it is not answered
+    answered: bool | None = None  # omitted without a wait
+    wait_end: WaitEnd | None = None  # when not answered
     ended: MessageState | None = None
-    briefs: tuple[BriefRecord, ...] = ()  # that answer it, oldest first
+    briefs: tuple[BriefRecord, ...] = ()  # the answers, oldest first
     closure: ClosureView | None = None
     held_until: Instant | None = None
     held_by: HoldReason | None = None
 
 
 class FrontLinks(Record, frozen=True, kw_only=True):
-    """Where to go on from the root."""
+    """Entry points of the API."""
 
     handshake: str
     openapi: str
 
 
 class Front(Record, frozen=True, kw_only=True):
-    """What is served at the root."""
+    """The answer at the root."""
 
     ok: Literal[True]
     name: str
@@ -112,21 +112,21 @@ class Front(Record, frozen=True, kw_only=True):
 
 
 class Protocol(Record, frozen=True, kw_only=True):
-    """Which protocol this server speaks."""
+    """The protocol of this server."""
 
     name: str
     version: int
 
 
 class AuthFacts(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What a caller needs in order to be let in, on the socket it came through."""
+    """The authentication required on the socket the caller used."""
 
     mode: str
     required: bool
 
 
 class HandshakeRuntime(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Who is there; only for a caller that was let in."""
+    """The runtime; only for an authenticated caller."""
 
     default_agent: AgentId
     workspace_dir: str | None
@@ -147,14 +147,14 @@ class Handshake(Record, frozen=True, kw_only=True):
 
 
 class ModelListing(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The runtime's model, and the ones it falls back to."""
+    """The runtime's default model, and its fallbacks."""
 
     default_model: str
     fallback_models: tuple[str, ...]
 
 
 class TaskStopAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What the stop set in motion. Asked a second time, it is carried out for certain."""
+    """The effect of a stop request. A second request stops by force."""
 
     ok: Literal[True]
     task_id: TaskId
@@ -163,7 +163,7 @@ class TaskStopAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class CallbackResult(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What became of a delivery."""
+    """The result of a delivery."""
 
     agent_id: AgentId
     external_trigger_id: TriggerId
@@ -173,7 +173,7 @@ class CallbackResult(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class CallbackAnswer(Record, frozen=True, kw_only=True):
-    """The delivery is durable. `duplicate`: it already was, under its id, with this result."""
+    """The delivery is durable. `duplicate`: it was already, under its id, with this result."""
 
     ok: Literal[True]
     result: CallbackResult
@@ -181,7 +181,7 @@ class CallbackAnswer(Record, frozen=True, kw_only=True):
 
 
 class WakeAnswer(Record, frozen=True, kw_only=True):
-    """What became of a wake."""
+    """The result of a wake."""
 
     ok: Literal[True]
     agent_id: AgentId
@@ -211,7 +211,7 @@ class TriggerListing(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class TriggerAnswer(Record, frozen=True, kw_only=True):
-    """The trigger as it is now."""
+    """The current state of the trigger."""
 
     ok: Literal[True]
     agent_id: AgentId
@@ -219,7 +219,7 @@ class TriggerAnswer(Record, frozen=True, kw_only=True):
 
 
 def trigger_view(trigger: ExternalTrigger, *, trigger_url: str | None) -> ExternalTriggerView:
-    """Return what may be shown of a trigger; its address is for the caller to leave out."""
+    """Return the view of a trigger; the caller decides whether to include its address."""
     return ExternalTriggerView(
         external_trigger_id=trigger.external_trigger_id,
         target_agent_id=trigger.target_agent_id,
@@ -233,8 +233,8 @@ def trigger_view(trigger: ExternalTrigger, *, trigger_url: str | None) -> Extern
     )
 
 
-def told(disposition: WakeDisposition) -> WakeDisposition:
-    """Return a disposition as callers know it: a hint that waits is one with what waits already."""
+def public_disposition(disposition: WakeDisposition) -> WakeDisposition:
+    """Return the public disposition: a stored hint is reported as coalesced."""
     parked = disposition is WakeDisposition.PARKED
     return WakeDisposition.COALESCED if parked else disposition
 
@@ -248,13 +248,13 @@ class ShownText(MemoryText, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ShownIndex(MemoryStatus, frozen=True, kw_only=True, omit_defaults=False):
-    """How an agent's index stands, and what it cannot hold."""
+    """The state of an agent's index, with notes on what it lacks."""
 
     notes: tuple[str, ...] = ()
 
 
 class MemoryHits(Record, frozen=True, kw_only=True):
-    """What was found, best first, and how the index stood."""
+    """Search results, best first, and the state of the index."""
 
     results: tuple[ShownHit, ...]
     index: MemoryStatus
@@ -262,14 +262,14 @@ class MemoryHits(Record, frozen=True, kw_only=True):
 
 
 class RebuildAnswer(Record, frozen=True, kw_only=True):
-    """How the index stands after it was begun anew."""
+    """The state of the index after its rebuild began."""
 
     ok: Literal[True]
     index: MemoryStatus
 
 
 class ReadinessAnswer(Record, frozen=True, kw_only=True):
-    """Requests are taken."""
+    """The runtime accepts requests."""
 
     ok: Literal[True]
     ready: bool
@@ -278,7 +278,7 @@ class ReadinessAnswer(Record, frozen=True, kw_only=True):
 
 
 class ShutdownAnswer(Record, frozen=True, kw_only=True):
-    """The runtime has begun to end."""
+    """The runtime has begun its shutdown."""
 
     ok: Literal[True]
     message: str
@@ -296,10 +296,10 @@ class SkillKind(StrEnum):
 
 
 class InstallSkillRequest(ControlBody, frozen=True, kw_only=True):
-    """Which skill: one of Holon's own, an absolute path, or `owner/repo@skill`.
+    """The skill to install: a built-in one, an absolute path, or `owner/repo@skill`.
 
-    Without a kind, the form of the name decides. `force` replaces what is there, also when it was
-    changed.
+    Without a kind, the form of the name decides. `force` replaces an existing folder, even a
+    modified one.
     """
 
     name: _Named
@@ -309,14 +309,14 @@ class InstallSkillRequest(ControlBody, frozen=True, kw_only=True):
 
 
 class UninstallSkillRequest(ControlBody, frozen=True, kw_only=True):
-    """Which skill to take away. `force` also takes one that was changed or made by hand."""
+    """The skill to uninstall. `force` also removes one that was modified or created manually."""
 
     name: _Named
     force: bool = False
 
 
 class SkillReceipt(Record, frozen=True, kw_only=True):
-    """It is so now; the agent's next prompt shows it."""
+    """The request took effect; the agent's next prompt shows it."""
 
     ok: Literal[True]
     agent_id: AgentId
@@ -327,7 +327,7 @@ class SkillReceipt(Record, frozen=True, kw_only=True):
 
 
 class BriefPage(Record, frozen=True, kw_only=True):
-    """Briefs, newest first. `next_before` asks for the ones before them."""
+    """Briefs, newest first. `next_before` is the cursor of the next page."""
 
     briefs: tuple[BriefRecord, ...]
     limit: int
@@ -335,7 +335,7 @@ class BriefPage(Record, frozen=True, kw_only=True):
 
 
 class TaskPage(Record, frozen=True, kw_only=True):
-    """Tasks: those that have not ended first. `next_after` asks for the ones that follow."""
+    """Tasks: running ones first. `next_after` is the cursor of the next page."""
 
     tasks: tuple[TaskSlimView, ...]
     limit: int
@@ -343,7 +343,7 @@ class TaskPage(Record, frozen=True, kw_only=True):
 
 
 class TimerPage(Record, frozen=True, kw_only=True):
-    """Timers: active ones first, soonest first. `next_after` asks for the ones that follow."""
+    """Timers: active ones first, soonest first. `next_after` is the cursor of the next page."""
 
     timers: tuple[TimerView, ...]
     limit: int
@@ -351,7 +351,7 @@ class TimerPage(Record, frozen=True, kw_only=True):
 
 
 class WorkItemPage(Record, frozen=True, kw_only=True):
-    """Work items: current, queued, waiting, completed. `next_after` asks for the next ones."""
+    """Work items: current, queued, waiting, completed. `next_after` is the next page's cursor."""
 
     work_items: tuple[WorkItemView, ...]
     limit: int
@@ -359,14 +359,14 @@ class WorkItemPage(Record, frozen=True, kw_only=True):
 
 
 class TimerAnswer(Record, frozen=True, kw_only=True):
-    """The timer as it is now."""
+    """The current state of the timer."""
 
     ok: Literal[True]
     timer: TimerView
 
 
 class WorkItemAnswer(Record, frozen=True, kw_only=True):
-    """The item as it is now."""
+    """The current state of the item."""
 
     ok: Literal[True]
     work_item: WorkItemView
@@ -399,7 +399,7 @@ class TaskCommandView(Record, frozen=True, kw_only=True):
 
 
 class TaskStatusView(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Where a task stands; where its output is kept, but none of it."""
+    """The status of a task, with the path of its output but none of its text."""
 
     task_id: TaskId
     kind: TaskKind
@@ -414,7 +414,7 @@ class TaskStatusView(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class TaskInputAnswer(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What TaskInput answers: how much the task took. One that takes no input is no error."""
+    """How much input the task accepted. A task that accepts none is no error."""
 
     ok: Literal[True]
     task_id: TaskId
@@ -432,7 +432,7 @@ class TaskArtifact(Record, frozen=True, kw_only=True):
 
 
 class TaskOutputSnapshot(Record, frozen=True, kw_only=True):
-    """A task and a bounded look at what it has written."""
+    """A task with a bounded excerpt of its output."""
 
     task_id: TaskId
     kind: TaskKind
@@ -448,14 +448,14 @@ class TaskOutputSnapshot(Record, frozen=True, kw_only=True):
 
 
 class TaskOutputAnswer(Record, frozen=True, kw_only=True):
-    """A look at a task's output, and whether that is all there will be."""
+    """An excerpt of a task's output, and whether the output is final."""
 
     retrieval_status: RetrievalStatus
     task: TaskOutputSnapshot
 
 
 class WorkspaceAnswer(Record, frozen=True, kw_only=True):
-    """It is so now: where the agent works, by real names, and which workspaces it has."""
+    """The agent's active and attached workspaces after the request, by real paths."""
 
     ok: Literal[True]
     agent_id: AgentId

@@ -31,9 +31,9 @@ class SseEvent(Record, frozen=True, kw_only=True):
 
 
 class SseParser:
-    """Takes bytes as they come, gives events as they are complete.
+    """Parses bytes in chunks, and returns events as they complete.
 
-    With `bare_ids`, an id without data is an event too: a runtime tells so what it passed over.
+    With `bare_ids`, an id without data is an event too: a runtime sends it for filtered events.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class SseParser:
         self._line_bytes_max = line_bytes_max
         self._event_bytes_max = event_bytes_max
         self._bare_ids = bare_ids
-        self._head: bytes | None = b""  # what may still turn out to be a byte order mark
-        self._line = bytearray()  # the beginning of a line whose end has not come
-        self._after_cr = False  # a LF that comes next belongs to the CR before it
+        self._head: bytes | None = b""  # a possible beginning of a byte order mark
+        self._line = bytearray()  # an incomplete line
+        self._after_cr = False  # a following LF belongs to the CR before it
         self._event = ""
         self._data: list[str] = []
         self._event_bytes = 0
         self._id: str | None = None
-        self._names_id = False  # the event that has begun, and not one before it
+        self._names_id = False  # whether the current event has an id of its own
 
     def feed(self, piece: bytes) -> list[SseEvent]:
-        """Take the next bytes and return the events they complete."""
+        """Parse the next bytes and return the events they complete."""
         piece = self._without_mark(piece)
         events: list[SseEvent] = []
         start = 0

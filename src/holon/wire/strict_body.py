@@ -31,14 +31,14 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def explained(error: DecodeError, data: bytes, kind: type) -> DecodeError:
-    """Return the error in words for whoever sent `data` as a `kind`."""
+    """Return the error with an explanation for the sender of `data` as a `kind`."""
     if isinstance(error, BadSyntaxError):
         return _syntax_fault(error, data)
     return type(error)(error.message, hint=_hint(error, kind), field=error.field)
 
 
 def field_of_text(data: bytes, wrong: "re.Pattern[str]") -> str | None:
-    """Return the path to a text that has `wrong` in it, empty at the top; None without one."""
+    """Return the path to a text that contains `wrong`, empty at the top; None without one."""
     try:
         value = json.loads(data, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
@@ -64,9 +64,9 @@ def _syntax_fault(error: BadSyntaxError, data: bytes) -> BadSyntaxError:
 
 
 def _texts(value: JsonValue) -> Iterator[tuple[str, str]]:
-    """Every text and every name in a value, with the path that leads to it: names before texts.
+    """Every text and every name in a value, with its path: names before texts.
 
-    A path is cut while it is made, so that long names in deep nests cost no more than others.
+    A path is cut while it is built, so that long names in deep nesting cost no more than others.
     """
     pending: list[tuple[str, JsonValue]] = [("", value)]
     while pending:
@@ -84,20 +84,20 @@ def _texts(value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def _hint(error: DecodeError, kind: type) -> str:
-    """Say what may stand where the error is: values, tags or the names of fields."""
-    here: tuple[inspect.Type, ...] = (_info(kind),)
+    """Return the alternatives where the error is: values, tags or the names of fields."""
+    types: tuple[inspect.Type, ...] = (_info(kind),)
     for step in PATH_STEP.findall(error.field or ""):
-        inside = tuple(found for each in here for found in _types_inside(each, step))
+        inside = tuple(inner for each in types for inner in _types_inside(each, step))
         if not inside:
-            return _names_hint(here, step)
-        here = inside
-    values = [value for each in here for value in _values(each)]
+            return _names_hint(types, step)
+        types = inside
+    values = [value for each in types for value in _values(each)]
     return f"use one of: {', '.join(values)}" if values else SHAPE_HINT
 
 
-def _names_hint(here: tuple[inspect.Type, ...], step: str) -> str:
-    """What there is in place of a tag nobody has, or of a name that nothing has."""
-    structs = [each for each in here if isinstance(each, inspect.StructType)]
+def _names_hint(types: tuple[inspect.Type, ...], step: str) -> str:
+    """Return the known tags or field names in place of an unknown one."""
+    structs = [each for each in types if isinstance(each, inspect.StructType)]
     tags = [str(each.tag) for each in structs if each.tag_field == step]
     if tags:
         return f"use one of: {', '.join(tags)}"
@@ -108,12 +108,12 @@ def _names_hint(here: tuple[inspect.Type, ...], step: str) -> str:
 def _types_inside(info: inspect.Type, step: str) -> tuple[inspect.Type, ...]:
     match info:
         case inspect.StructType(fields=fields):
-            found = [field.type for field in fields if field.encode_name == step]
+            types = [field.type for field in fields if field.encode_name == step]
         case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
-            found = [item]
+            types = [item]
         case _:
-            found = []
-    return tuple(variant for each in found for variant in _variants(each))
+            types = []
+    return tuple(variant for each in types for variant in _variants(each))
 
 
 def _variants(info: inspect.Type) -> tuple[inspect.Type, ...]:
@@ -144,7 +144,7 @@ def _info(kind: type) -> inspect.Type:
 T = TypeVar("T")
 
 _NOT_AN_INTEGER: Final = re.compile(r"Expected `int[^`]*`, got `float`")
-_WHOLE_NUMBERS_COUNT_MAX: Final = 16  # more than any request has
+_WHOLE_NUMBERS_COUNT_MAX: Final = 16  # more than any request contains
 _EXACT_MAX: Final = 2**53  # beyond it a number with a point is not exact
 _INDEX: Final = re.compile(r"\[[0-9]+\]")
 _NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -152,9 +152,9 @@ _PLAIN_NUL: Final = re.compile("\0")
 
 
 def decode_body(data: bytes, kind: type[T]) -> T:
-    """Return the value of this type that a body holds, or raise a DecodeError."""
+    """Decode a body as a value of this type, or raise a DecodeError."""
     try:
-        value = decode(data, kind)  # first: it bounds nesting, and says best what is wrong
+        value = decode(data, kind)  # first: it bounds nesting, and has the best errors
     except DecodeError as error:
         value = _with_whole_numbers(data, kind, error)
     if _NUL.search(data) is not None:
@@ -170,21 +170,21 @@ def decode_body(data: bytes, kind: type[T]) -> T:
 
 
 def _with_whole_numbers(data: bytes, kind: type[T], error: DecodeError) -> T:
-    """Read a body once more, with `1000.0` as the integer it is where one belongs.
+    """Decode a body again, with `1000.0` as an integer where one is expected.
 
-    JSON knows no integers, and some clients write every number with a point. Only the places that
-    were refused for it are changed, one after the other: free JSON stays as it came.
+    JSON has no integers, and some clients write every number with a point. Only the values that
+    were refused for it are changed, one after the other: free-form JSON stays unchanged.
     """
-    read: JsonValue = None
+    parsed: JsonValue = None
     for _ in range(_WHOLE_NUMBERS_COUNT_MAX):
         if _NOT_AN_INTEGER.match(error.message) is None:
             break
         try:
-            read = decode(data, object) if read is None else read
-            if not _made_whole(read, error.field):
+            parsed = decode(data, object) if parsed is None else parsed
+            if not _made_whole(parsed, error.field):
                 break
-            return decode(encode(read), kind)
-        except DecodeError as another:  # behind the number, the body may be no JSON at all
+            return decode(encode(parsed), kind)
+        except DecodeError as another:  # after the number, the body may be invalid
             error = another
         except NotJsonError as another:
             error = BadSyntaxError(another.message)
@@ -192,9 +192,9 @@ def _with_whole_numbers(data: bytes, kind: type[T], error: DecodeError) -> T:
 
 
 def _made_whole(value: JsonValue, path: str | None) -> bool:
-    """Put the integer where a path leads to a number without a fraction; False when it does not."""
-    *way, last = PATH_STEP.findall(path or "") or [""]
-    for step in way:
+    """Replace a number without a fraction at a path by an integer; False if there is none."""
+    *parents, last = PATH_STEP.findall(path or "") or [""]
+    for step in parents:
         value = _value_inside(value, step)
     number = _value_inside(value, last)
     if not isinstance(number, float) or not number.is_integer() or abs(number) > _EXACT_MAX:
@@ -213,12 +213,12 @@ def _value_inside(value: JsonValue, step: str) -> JsonValue:
 
 
 def unrepeated(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-    """Return an object, or raise BadSyntaxError when it has a name twice; each is seen once."""
-    found: dict[str, JsonValue] = {}
+    """Return an object, or raise BadSyntaxError when a name is repeated; in linear time."""
+    members: dict[str, JsonValue] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise BadSyntaxError(
                 f"{name[:80]!r} is given twice in one object", hint="give it once", field=name[:80]
             )
-        found[name] = value
-    return found
+        members[name] = value
+    return members

@@ -26,7 +26,7 @@ from holon.ports.reads import StoreReads
 from holon.projections.events.envelope import (
     EventEnvelope,
     EventProjection,
-    EventSurroundings,
+    RelatedRows,
     event_envelope,
     message_of,
     turn_of,
@@ -47,12 +47,12 @@ _AFTER_COUNT: Final = 16  # events that may follow a brief in its commit
 
 async def surroundings_of(
     reads: StoreReads, events: Iterable[AuditEvent]
-) -> dict[int, EventSurroundings]:
+) -> dict[int, RelatedRows]:
     """Return the rows these events point to, by log number, as far as they are kept."""
     by_agent: defaultdict[AgentId, list[AuditEvent]] = defaultdict(list)
     for each in events:
         by_agent[each.agent_id].append(each)
-    found: dict[int, EventSurroundings] = {}
+    found: dict[int, RelatedRows] = {}
     for agent_id, own in by_agent.items():
         found.update(await _surroundings_of_agent(reads, agent_id, own))
     return found
@@ -60,7 +60,7 @@ async def surroundings_of(
 
 async def _surroundings_of_agent(
     reads: StoreReads, agent_id: AgentId, events: Sequence[AuditEvent]
-) -> dict[int, EventSurroundings]:
+) -> dict[int, RelatedRows]:
     turn_ids = dict.fromkeys(id_ for each in events if (id_ := turn_of(each)))
     turns = {turn.turn_id: turn for turn in await reads.turns.named(agent_id, list(turn_ids))}
     concerned = {each.log_seq: _message_concerned(each, turns) for each in events}
@@ -70,14 +70,14 @@ async def _surroundings_of_agent(
         asked = message_ids[start : start + SURFACE_PAGE_COUNT_MAX]
         entries = await reads.queue.messages(agent_id, asked)
         messages.update((entry.message.id, entry.message) for entry in entries)
-    found: dict[int, EventSurroundings] = {}
+    found: dict[int, RelatedRows] = {}
     for each in events:
         turn_id, brief, context = turn_of(each), None, NOTHING_BEFORE
         if isinstance(each.event, BriefCreated):
             brief = await reads.events.brief(each.event.brief_id)
             if each.event.visibility is None:
                 context = await _context_of(reads, each)
-        found[each.log_seq] = EventSurroundings(
+        found[each.log_seq] = RelatedRows(
             message=messages.get(concerned[each.log_seq]),
             turn=None if turn_id is None else turns.get(turn_id),
             brief=brief,
@@ -155,7 +155,7 @@ class EventFrames:
                 each.log_seq: _frame(
                     each,
                     event_envelope(
-                        each, projection=projection, around=around[each.log_seq], epoch=epoch
+                        each, projection=projection, related=around[each.log_seq], epoch=epoch
                     ),
                     by_log=by_log,
                 )

@@ -43,7 +43,7 @@ async def page(context: HttpContext, call: Call) -> EventPage:
         found,
         query,
         projection=asked.projection,
-        around=await surroundings_of(reads, found.events),
+        related=await surroundings_of(reads, found.events),
         max_level=asked.max_level,
         epoch=epoch,
     )

@@ -31,7 +31,7 @@ from holon.wire.responses import (
     ExternalTriggerView,
     TriggerAnswer,
     TriggerListing,
-    told,
+    public_disposition,
     trigger_view,
 )
 
@@ -106,7 +106,7 @@ def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
         result=CallbackResult(
             agent_id=receipt.agent_id,
             external_trigger_id=receipt.external_trigger_id,
-            disposition=told(receipt.disposition),
+            disposition=public_disposition(receipt.disposition),
         ),
         duplicate=receipt.duplicate,
     )

@@ -15,7 +15,7 @@ from holon.model.values import TimerId, parse_agent_id
 from holon.model.wake import WakeHint
 from holon.projections.wake import TimerView, timer_view
 from holon.wire.requests import TimerRequest, WakeRequest
-from holon.wire.responses import TimerAnswer, TimerPage, WakeAnswer, told
+from holon.wire.responses import TimerAnswer, TimerPage, WakeAnswer, public_disposition
 
 
 async def list_timers(context: HttpContext, call: Call) -> TimerPage:
@@ -131,7 +131,7 @@ async def wake(context: HttpContext, call: Call) -> WakeAnswer:
             causation_id=asked.causation_id,
         )
     )
-    return WakeAnswer(ok=True, agent_id=agent_id, disposition=told(disposition))
+    return WakeAnswer(ok=True, agent_id=agent_id, disposition=public_disposition(disposition))
 
 
 WAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (

@@ -36,7 +36,7 @@ from holon.model.workspaces import AccessMode, ActiveWorkspace, ProjectionKind
 
 
 class Posture(StrEnum):
-    """What the scheduler makes of an agent."""
+    """The scheduling state of an agent."""
 
     ARCHIVED = "archived"
     STOPPED = "stopped"
@@ -52,7 +52,7 @@ class Posture(StrEnum):
 
 
 class SchedulingPosture(Record, frozen=True, kw_only=True):
-    """The posture, why, and what it is about. `run_id` is the open turn."""
+    """The posture, its reason and its cause. `run_id` is the open turn."""
 
     posture: Posture
     reason: str
@@ -62,7 +62,7 @@ class SchedulingPosture(Record, frozen=True, kw_only=True):
     run_id: TurnId | None = None
 
 
-# First match wins. A rest holds nobody back, and a recheck belongs to a blocked item.
+# First match wins. A rest blocks nothing, and a recheck belongs to a blocked item.
 _WAITS: Final[tuple[tuple[WaitKind, Posture], ...]] = (
     (WaitKind.TASK, Posture.WAITING_FOR_TASK),
     (WaitKind.OPERATOR, Posture.WAITING_FOR_OPERATOR),
@@ -91,12 +91,12 @@ def scheduling_posture(listed: ListedAgent) -> SchedulingPosture:
         reason = f"{listed.queued_count} queued{_held(agent.pace)}"
         return SchedulingPosture(posture=Posture.HAS_QUEUED_INPUT, reason=reason)
     if agent.pace.gave_up:
-        reason = "nothing came of its turns; it rests until something comes from outside"
+        reason = "its turns made no progress; it rests until it gets outside input"
         return SchedulingPosture(posture=Posture.IDLE, reason=reason)
     if (item_id := listed.runnable_work_item_id) is not None:
         return SchedulingPosture(
             posture=Posture.HAS_RUNNABLE_WORK,
-            reason="a work item may be taken up",
+            reason="a work item is runnable",
             work_item_id=item_id,
         )
     return _waiting(listed.waits) or _stuck(listed.stuck_work_item) or _idle(listed)
@@ -105,7 +105,7 @@ def scheduling_posture(listed: ListedAgent) -> SchedulingPosture:
 def _held(pace: TurnRateState) -> str:
     if pace.budget_until is None:
         return ""
-    return f"; the budget is used up until {pace.budget_until.isoformat()}"
+    return f"; the budget is exhausted until {pace.budget_until.isoformat()}"
 
 
 def _waiting(waits: tuple[WaitRecord, ...]) -> SchedulingPosture | None:
@@ -147,7 +147,7 @@ def _idle(listed: ListedAgent) -> SchedulingPosture:
 
 
 class IdentityView(Record, frozen=True, kw_only=True):
-    """Who an agent is, every field said."""
+    """An agent's identity, with every field."""
 
     agent_id: AgentId
     kind: AgentKind
@@ -161,7 +161,7 @@ class IdentityView(Record, frozen=True, kw_only=True):
 
 
 class LifecycleView(Record, frozen=True, kw_only=True):
-    """What an agent takes in its present posture, and how to resume it when it takes nothing."""
+    """What an agent accepts in its current posture, and how to resume it."""
 
     resume_required: bool
     accepts_external_messages: bool
@@ -172,34 +172,35 @@ class LifecycleView(Record, frozen=True, kw_only=True):
 
 
 class ModelSource(StrEnum):
-    """Whose choice an agent's model is."""
+    """Where an agent's model comes from."""
 
     RUNTIME_DEFAULT = "runtime_default"
     AGENT_OVERRIDE = "agent_override"
 
 
 class RuntimeModels(Record, frozen=True, kw_only=True):
-    """The runtime's own choice of a model, and which are asked when it fails."""
+    """The runtime's default model, and its fallbacks."""
 
     default: str
     fallbacks: tuple[str, ...] = ()
 
 
 class AgentModelState(Record, frozen=True, kw_only=True):
-    """Which model an agent is given, whose choice that is, and which one answered last."""
+    """An agent's model, its source, and the model that answered last."""
 
     source: ModelSource
     runtime_default_model: str
     effective_model: str
     effective_fallback_models: tuple[str, ...]
-    fallback_active: bool  # the newest round was answered by another model than was asked for
+    fallback_active: bool  # the newest round was answered by a fallback
     override_model: str | None = None
     requested_model: str | None = None  # by the newest round
-    active_model: str | None = None  # asked last for it; another one where a fallback was needed
+    # The last one called for it; differs from the requested one after a fallback.
+    active_model: str | None = None
 
 
 class WorkspaceView(Record, frozen=True, kw_only=True):
-    """Where an agent works, as far as a list needs to name it."""
+    """Where an agent works, as shown in lists."""
 
     workspace_id: WorkspaceId
     workspace_anchor: str
@@ -211,7 +212,7 @@ class WorkspaceView(Record, frozen=True, kw_only=True):
 
 
 class AgentListEntry(Record, frozen=True, kw_only=True):
-    """One agent to choose."""
+    """The list entry of one agent."""
 
     identity: IdentityView
     status: AgentStatus
@@ -231,7 +232,7 @@ def agent_list_entry(
     closure: Closure | None = None,
     workspace: ActiveWorkspace | None = None,
 ) -> AgentListEntry:
-    """Return the entry of an agent."""
+    """Return the list entry of an agent."""
     agent = listed.agent
     return AgentListEntry(
         identity=identity_view(agent.identity),
@@ -247,9 +248,9 @@ def agent_list_entry(
 
 
 def could_wait(listed: ListedAgent) -> bool:
-    """Whether anything there is of the agent could make it wait; most agents have nothing.
+    """Whether an agent has anything that could make it wait; most have not.
 
-    A put-off message is queued, an item that may not run is stuck, every wait is listed.
+    A deferred message is queued, an item that may not run is stuck, every wait is listed.
     """
     is_open = listed.agent.focus.open_turn_id is not None
     is_held = listed.waits or listed.stuck_work_item is not None
@@ -257,7 +258,7 @@ def could_wait(listed: ListedAgent) -> bool:
 
 
 def identity_view(identity: AgentIdentity) -> IdentityView:
-    """Return an identity with every field said."""
+    """Return the view of an identity, with every field."""
     return IdentityView(
         agent_id=identity.agent_id,
         kind=identity.kind,
@@ -272,26 +273,26 @@ def identity_view(identity: AgentIdentity) -> IdentityView:
 
 
 def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleView:
-    """Return what an agent in this posture takes, and how to resume it where that is needed."""
+    """Return what an agent in this posture accepts, and how to resume it if necessary."""
     agent_id = identity.agent_id
     if identity.status is IdentityStatus.ARCHIVED:
         return LifecycleView(
             resume_required=False,
             accepts_external_messages=False,
             wake_requires_resume=False,
-            operator_hint=f"{agent_id} is archived: it is kept for its history only",
+            operator_hint=f"{agent_id} is archived: only its history is kept",
         )
     if status not in (AgentStatus.STOPPED, AgentStatus.PAUSED):
         return LifecycleView(
             resume_required=False, accepts_external_messages=True, wake_requires_resume=False
         )
     is_stopped = status is AgentStatus.STOPPED
-    kept = "takes no prompts" if is_stopped else "keeps its messages for later"
+    effect = "accepts no prompts" if is_stopped else "keeps its messages for later"
     return LifecycleView(
         resume_required=True,
         accepts_external_messages=not is_stopped,
         wake_requires_resume=True,
-        operator_hint=f"{agent_id} is {status} and {kept}; a wake changes nothing, resume it first",
+        operator_hint=f"{agent_id} is {status} and {effect}; a wake has no effect, resume it first",
         resume_cli_hint=f"holon agent resume {agent_id}",
         resume_control_path=resume_path(agent_id),
     )
@@ -300,9 +301,9 @@ def lifecycle_view(identity: AgentIdentity, status: AgentStatus) -> LifecycleVie
 def agent_model_state(
     override_model: str | None, models: RuntimeModels, *, last: LastExchange | None = None
 ) -> AgentModelState:
-    """Return the model an agent is given; `last` tells of its newest round."""
+    """Return the view of an agent's model; `last` is its newest exchange."""
     effective = override_model or models.default
-    asked, active = (None, None) if last is None else (last.requested_model, last.active_model)
+    requested, active = (None, None) if last is None else (last.requested_model, last.active_model)
     return AgentModelState(
         source=ModelSource.RUNTIME_DEFAULT
         if override_model is None
@@ -310,15 +311,15 @@ def agent_model_state(
         runtime_default_model=models.default,
         effective_model=effective,
         effective_fallback_models=tuple(each for each in models.fallbacks if each != effective),
-        fallback_active=active is not None and active != asked,
+        fallback_active=active is not None and active != requested,
         override_model=override_model,
-        requested_model=asked,
+        requested_model=requested,
         active_model=active,
     )
 
 
 def workspace_view(workspace: ActiveWorkspace) -> WorkspaceView:
-    """Return a workspace without what only its projection knows."""
+    """Return the view of an active workspace."""
     return WorkspaceView(
         workspace_id=workspace.workspace_id,
         workspace_anchor=workspace.workspace_anchor,

@@ -15,7 +15,7 @@ from holon.model.text_size import one_line
 from holon.model.values import AgentId, Instant, TaskId, TurnId, WorkItemId
 from holon.projections.agents.summary import (
     AgentSummary,
-    Surroundings,
+    SummaryContext,
     TurnEndView,
     agent_summary,
     last_turn_of,
@@ -33,7 +33,7 @@ from holon.projections.workspaces import ExecutionView, WorkspaceStateView, work
 
 
 class SessionView(Record, frozen=True, kw_only=True):
-    """What the agent is at."""
+    """The agent's current run, its queue length and its last turn."""
 
     pending_count: int
     current_run_id: TurnId | None = None
@@ -41,7 +41,7 @@ class SessionView(Record, frozen=True, kw_only=True):
 
 
 class TaskSlimView(Record, frozen=True, kw_only=True):
-    """A task without its command and output: those are read one task at a time."""
+    """A task without its command and output, which are read per task."""
 
     task_id: TaskId
     agent_id: AgentId
@@ -56,7 +56,7 @@ class TaskSlimView(Record, frozen=True, kw_only=True):
 
 
 class AgentStateSnapshot(Record, frozen=True, kw_only=True):
-    """One agent, to begin a projection with."""
+    """The initial state of one agent, for a client that then follows its events."""
 
     agent: AgentSummary
     session: SessionView
@@ -71,9 +71,9 @@ class AgentStateSnapshot(Record, frozen=True, kw_only=True):
     event_cursor: int
 
 
-def agent_state_snapshot(surface: AgentSurface, around: Surroundings) -> AgentStateSnapshot:
-    """Return the bootstrap of an agent."""
-    summary = agent_summary(surface, around)
+def agent_state_snapshot(surface: AgentSurface, context: SummaryContext) -> AgentStateSnapshot:
+    """Return the state snapshot of an agent."""
+    summary = agent_summary(surface, context)
     agent = surface.listed.agent
     focus = agent.focus.current_work_item_id
     return AgentStateSnapshot(
@@ -89,16 +89,16 @@ def agent_state_snapshot(surface: AgentSurface, around: Surroundings) -> AgentSt
         waiting_intents=tuple(wait_view(wait) for wait in surface.waits),
         wake_hints=tuple(hint_view(hint) for hint in surface.hints),
         external_triggers=tuple(
-            trigger_view(trigger, base_url=around.trigger_base_url) for trigger in around.triggers
+            trigger_view(trigger, base_url=context.trigger_base_url) for trigger in context.triggers
         ),
-        workspace=workspace_state_view(surface.workspaces, around.workspace),
+        workspace=workspace_state_view(surface.workspaces, context.workspace),
         execution=summary.execution,
         event_cursor=surface.last_event_seq,
     )
 
 
 def task_slim_view(task: TaskRecord) -> TaskSlimView:
-    """Return a task in a few words."""
+    """Return the short view of a task."""
     result = task.result_summary
     return TaskSlimView(
         task_id=task.id,

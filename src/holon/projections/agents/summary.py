@@ -76,7 +76,7 @@ from holon.projections.workspaces import (
 
 
 class ExecutionHistory(Record, frozen=True, kw_only=True):
-    """Averages; each is absent while there is nothing to take it over."""
+    """Averages over an agent's life; each is absent while its count is zero."""
 
     turn_count: int
     tool_call_count: int
@@ -87,7 +87,7 @@ class ExecutionHistory(Record, frozen=True, kw_only=True):
 
 
 def execution_history(totals: AgentTotals, latencies: Sequence[ToolLatency]) -> ExecutionHistory:
-    """Return the figures of an agent."""
+    """Return an agent's averages."""
     turns, rounds = totals.turn_index, totals.model_round_count
     calls = sum(each.call_count for each in latencies)
     return ExecutionHistory(
@@ -105,7 +105,7 @@ def _mean(total: int, count: int) -> float | None:
 
 
 class AgentTokenUsageSummary(Record, frozen=True, kw_only=True):
-    """Everything an agent used, and what its newest turn with token data did."""
+    """An agent's total token usage, and that of its newest turn with token data."""
 
     total: TokenUsage
     total_model_rounds: int
@@ -134,7 +134,7 @@ class TurnEndView(Record, frozen=True, kw_only=True):
 
 
 class ClosureView(Record, frozen=True, kw_only=True):
-    """What has come of the work. A part that does not apply to the outcome is left out."""
+    """The outcome of the work. Fields that do not apply to it are omitted."""
 
     outcome: ClosureOutcome
     runtime_posture: RuntimePosture
@@ -145,7 +145,7 @@ class ClosureView(Record, frozen=True, kw_only=True):
 
 
 class ContinuationView(Record, frozen=True, kw_only=True):
-    """What a message amounted to when it was taken up."""
+    """How a message was classified when it was processed."""
 
     model_visible: bool
     continuation_class: str
@@ -171,7 +171,7 @@ class FailureView(Record, frozen=True, kw_only=True):
 
 
 class AgentStateView(Record, frozen=True, kw_only=True):
-    """What an agent's loop keeps."""
+    """The state of an agent's loop."""
 
     id: AgentId
     status: AgentStatus
@@ -183,7 +183,7 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     total_model_rounds: int
     total_input_tokens: int
     total_output_tokens: int
-    compacted_message_count: int  # that began turns which are no longer read in full
+    compacted_message_count: int  # of turns that are no longer shown in full
     active_task_ids: tuple[TaskId, ...]
     attached_workspaces: tuple[WorkspaceId, ...]
     execution_profile: ExecutionHistory
@@ -197,8 +197,8 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     last_turn_terminal: TurnEndView | None = None
     last_runtime_failure: FailureView | None = None
     last_continuation: ContinuationView | None = None
-    context_summary: str | None = None  # what is left of turns no longer read in full
-    pending_wake_hint: HintView | None = None  # the next one to be told
+    context_summary: str | None = None  # the recap of turns no longer shown in full
+    pending_wake_hint: HintView | None = None  # the next one to be delivered
     active_workspace_id: WorkspaceId | None = None
     cwd: str | None = None
     working_memory: MemoryFigures = msgspec.field(default_factory=lambda: MemoryFigures())
@@ -206,13 +206,13 @@ class AgentStateView(Record, frozen=True, kw_only=True):
 
 
 TRIAL_TOOLS_HINT: Final = (
-    "the model is a trial model and acts on nothing; choose another one, or allow it with"
+    "the model is a trial model without acting tools; choose another one, or allow them with"
     " `holon config set model.allow_trial_tools true` and a restart"
 )
 
 
 class AgentSummary(Record, frozen=True, kw_only=True):
-    """Everything about an agent that fits on one page."""
+    """The bounded summary of an agent."""
 
     identity: IdentityView
     agent: AgentStateView
@@ -234,16 +234,16 @@ class AgentSummary(Record, frozen=True, kw_only=True):
     active_workspace_entry: WorkspaceView | None = None
     active_workspace_occupancy: OccupancyView | None = None
     pace: PaceView | None = None
-    # Where each came from, no text.
+    # The source of each file, without its text.
     loaded_agents_md: tuple[InstructionMetadata, ...] = msgspec.field(default_factory=no_entries)
-    agents_md_problems: tuple[str, ...] = ()  # a file that is there and not used, and why
+    agents_md_problems: tuple[str, ...] = ()  # files that exist but are not used, with reasons
     skills: SkillsSummary = SkillsSummary()
     withheld_tools: tuple[str, ...]  # from a trial model
     withheld_tools_hint: str | None = None
 
 
-class Surroundings(Record, frozen=True, kw_only=True):
-    """What a summary shows that is not in the agent's rows, or is derived from them."""
+class SummaryContext(Record, frozen=True, kw_only=True):
+    """The inputs of a summary that are not in the agent's own rows."""
 
     models: RuntimeModels
     closure: Closure | None = None
@@ -259,47 +259,47 @@ class Surroundings(Record, frozen=True, kw_only=True):
     skills: SkillsSummary = SkillsSummary()
 
 
-def agent_summary(surface: AgentSurface, around: Surroundings) -> AgentSummary:
-    """Sum up an agent."""
+def agent_summary(surface: AgentSurface, context: SummaryContext) -> AgentSummary:
+    """Return the summary of an agent."""
     listed, counts, agent = surface.listed, surface.counts, surface.listed.agent
-    place = around.workspace
+    place = context.workspace
     return AgentSummary(
         identity=identity_view(agent.identity),
-        agent=_agent_view(surface, around),
+        agent=_agent_view(surface, context),
         scheduling_posture=scheduling_posture(listed),
         lifecycle=lifecycle_view(agent.identity, agent.posture.status),
         model=agent_model_state(
-            agent.model.override_model, around.models, last=surface.last_exchange
+            agent.model.override_model, context.models, last=surface.last_exchange
         ),
         token_usage=token_summary(agent.totals, surface.last_usage),
-        execution=execution_view(around.profile, around.policy, place=place),
+        execution=execution_view(context.profile, context.policy, place=place),
         counts=counts,
         active_task_count=counts.tasks,
         active_wait_conditions=tuple(
             wait_view(wait) for wait in surface.waits[:AGENT_ROWS_SHOWN_COUNT_MAX]
         ),
         active_external_triggers=tuple(
-            trigger_view(trigger, base_url=around.trigger_base_url)
-            for trigger in around.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
+            trigger_view(trigger, base_url=context.trigger_base_url)
+            for trigger in context.triggers[:AGENT_ROWS_SHOWN_COUNT_MAX]
             if trigger.status is TriggerStatus.ACTIVE
         ),
         recent_brief_count=counts.briefs,
         recent_event_count=counts.events,
-        closure=None if around.closure is None else closure_view(around.closure),
+        closure=None if context.closure is None else closure_view(context.closure),
         attached_workspaces=attached_views(surface.workspaces),
         active_workspace_entry=None if place is None else workspace_view(place),
         active_workspace_occupancy=occupancy_view(surface.workspaces),
-        pace=around.pace,
-        loaded_agents_md=tuple(each.metadata for each in around.guidance.files),
-        agents_md_problems=tuple(one_line(each) for each in around.guidance.problems),
-        skills=around.skills,
-        withheld_tools=around.withheld_tools,
-        withheld_tools_hint=TRIAL_TOOLS_HINT if around.withheld_tools else None,
+        pace=context.pace,
+        loaded_agents_md=tuple(each.metadata for each in context.guidance.files),
+        agents_md_problems=tuple(one_line(each) for each in context.guidance.problems),
+        skills=context.skills,
+        withheld_tools=context.withheld_tools,
+        withheld_tools_hint=TRIAL_TOOLS_HINT if context.withheld_tools else None,
     )
 
 
 def closure_view(closure: Closure) -> ClosureView:
-    """Return a closure in bounded words."""
+    """Return the view of a closure, with bounded texts."""
     return ClosureView(
         outcome=outcome_of(closure),
         runtime_posture=closure.runtime_posture,
@@ -311,7 +311,7 @@ def closure_view(closure: Closure) -> ClosureView:
 
 
 def continuation_view(continuation: Continuation) -> ContinuationView:
-    """Return what a message amounted to, whether or not it started a turn."""
+    """Return the view of a continuation, whether or not it started a turn."""
     visible = continuation if isinstance(continuation, Reentry) else None
     return ContinuationView(
         model_visible=visible is not None,
@@ -325,13 +325,13 @@ def continuation_view(continuation: Continuation) -> ContinuationView:
 
 
 def last_turn_of(agent: AgentState) -> TurnEndView | None:
-    """Return how the agent's newest settled turn ended, if it has one."""
+    """Return the end of the agent's newest settled turn, if any."""
     return None if agent.last_terminal is None else turn_end_view(agent.last_terminal)
 
 
 def turn_end_view(terminal: TurnTerminal) -> TurnEndView:
-    """Return how a turn ended, in bounded words."""
-    said = terminal.last_assistant_message
+    """Return the view of a turn's end, with bounded texts."""
+    message = terminal.last_assistant_message
     return TurnEndView(
         turn_id=terminal.turn_id,
         turn_index=terminal.turn_index,
@@ -339,12 +339,12 @@ def turn_end_view(terminal: TurnTerminal) -> TurnEndView:
         completed_at=terminal.completed_at,
         duration_ms=terminal.duration_ms,
         reason=None if terminal.reason is None else one_line(terminal.reason),
-        last_assistant_message=one_line(said) if said else None,
+        last_assistant_message=one_line(message) if message else None,
     )
 
 
 def failure_view(brief: BriefRecord) -> FailureView:
-    """Return the failure a brief tells of."""
+    """Return the view of the failure a brief reports."""
     failure = brief.failure
     hint = None if failure is None else failure.recovery_hint
     return FailureView(
@@ -360,8 +360,8 @@ def failure_view(brief: BriefRecord) -> FailureView:
     )
 
 
-def _agent_view(surface: AgentSurface, around: Surroundings) -> AgentStateView:
-    agent, place, latencies = surface.listed.agent, around.workspace, around.latencies
+def _agent_view(surface: AgentSurface, context: SummaryContext) -> AgentStateView:
+    agent, place, latencies = surface.listed.agent, context.workspace, context.latencies
     posture, totals, wake = agent.posture, agent.totals, agent.posture.last_wake_reason
     failed, resolved = surface.last_failure, surface.last_continuation
     return AgentStateView(

@@ -59,14 +59,14 @@ from holon.projections.events.presented import (
 
 
 class EventProjection(StrEnum):
-    """For whom events are replayed."""
+    """The audience of replayed events."""
 
     OPERATOR = "operator"
     LOCAL_DEBUG = "local_debug"
 
 
 class EventProvenance(Record, frozen=True, kw_only=True):
-    """Where an event comes from, as far as that is known."""
+    """The known provenance of an event."""
 
     event_id: str
     event_seq: int
@@ -78,7 +78,7 @@ class EventProvenance(Record, frozen=True, kw_only=True):
     authority_class: AuthorityClass | None = None
     delivery_surface: DeliverySurface | None = None
     admission_context: AdmissionContext | None = None
-    source: str | None = None  # the transport, as far as the origin names one
+    source: str | None = None  # the transport, if the origin names one
     reply_route: str | None = None
     message_id: MessageId | None = None
     turn_id: TurnId | None = None
@@ -90,20 +90,20 @@ class EventProvenance(Record, frozen=True, kw_only=True):
     causation_id: str | None = None
 
 
-class EventSurroundings(NamedTuple):
-    """The rows an event points to, as far as they are at hand."""
+class RelatedRows(NamedTuple):
+    """The rows an event refers to, as far as they are available."""
 
-    message: MessageEnvelope | None = None  # the one it concerns
-    turn: TurnRecord | None = None  # the one it belongs to
-    brief: BriefRecord | None = None  # the one it tells of
+    message: MessageEnvelope | None = None  # the message it concerns
+    turn: TurnRecord | None = None  # the turn it belongs to
+    brief: BriefRecord | None = None  # the brief it announces
     context: PresentationContext = NOTHING_BEFORE  # of a brief of an older version
 
 
-ALONE: Final = EventSurroundings()
+NO_RELATED_ROWS: Final = RelatedRows()
 
 
 class EventEnvelope(Record, frozen=True, kw_only=True):
-    """One event on its way to a reader."""
+    """One event as sent to a client."""
 
     id: str
     event_seq: int
@@ -123,9 +123,9 @@ class EventEnvelope(Record, frozen=True, kw_only=True):
 
 
 class EventPage(Record, frozen=True, kw_only=True):
-    """Some of an agent's events, and whether there are more on either side.
+    """A page of an agent's events, and whether there are more on either side.
 
-    The numbers are of the events that were looked at, whether or not a level left them out.
+    The sequence numbers cover all events read, including those filtered out by level.
     """
 
     events: tuple[EventEnvelope, ...]
@@ -139,7 +139,7 @@ class EventPage(Record, frozen=True, kw_only=True):
 
 
 def event_id_of(event: AuditEvent) -> str:
-    """Return the id of an event, unique in its home for good."""
+    """Return the id of an event, permanently unique in its home."""
     return f"evt_{event.log_seq}"
 
 
@@ -147,11 +147,11 @@ def event_envelope(
     event: AuditEvent,
     *,
     projection: EventProjection = EventProjection.OPERATOR,
-    around: EventSurroundings = ALONE,
+    related: RelatedRows = NO_RELATED_ROWS,
     epoch: str | None = None,
 ) -> EventEnvelope:
-    """Wrap an event."""
-    presented = present(event.event, around.context, brief=around.brief)
+    """Return the envelope of an event."""
+    presented = present(event.event, related.context, brief=related.brief)
     return EventEnvelope(
         id=event_id_of(event),
         event_seq=event.event_seq,
@@ -164,7 +164,7 @@ def event_envelope(
         summary=presented.summary,
         body=presented.body,
         projection=projection,
-        provenance=_provenance(event, around),
+        provenance=_provenance(event, related),
         payload=event.event,
         event_log_epoch=epoch,
         log_seq=event.log_seq if projection is EventProjection.LOCAL_DEBUG else None,
@@ -172,7 +172,7 @@ def event_envelope(
 
 
 def message_of(event: Event) -> MessageId | None:
-    """Return the message an event names, for a caller who can look it up."""
+    """Return the id of the message an event names, if any."""
     if isinstance(event, BriefCreated):
         return event.related_message_id
     named = getattr(event, "message_id", None)
@@ -184,20 +184,23 @@ def event_page(
     query: EventQuery,
     *,
     projection: EventProjection = EventProjection.OPERATOR,
-    around: Mapping[int, EventSurroundings] = MappingProxyType({}),
+    related: Mapping[int, RelatedRows] = MappingProxyType({}),
     max_level: OperatorVisibility = OperatorVisibility.TRACE,
     epoch: str | None = None,
 ) -> EventPage:
-    """Return what was found as a page, in the order it was read; `around` is by log number."""
+    """Return a slice as a page, in the order it was read; `related` is keyed by log number."""
     envelopes = [
         event_envelope(
-            each, projection=projection, around=around.get(each.log_seq, ALONE), epoch=epoch
+            each,
+            projection=projection,
+            related=related.get(each.log_seq, NO_RELATED_ROWS),
+            epoch=epoch,
         )
         for each in found.events
     ]
     numbers = [envelope.event_seq for envelope in envelopes]
     oldest, newest = min(numbers, default=None), max(numbers, default=None)
-    # Of an empty page we know only where it would have been.
+    # Of an empty page only its position is known.
     lower = oldest if oldest is not None else min((query.after_seq or 0) + 1, found.last_seq + 1)
     upper = newest if newest is not None else (query.before_seq or lower) - 1
     return EventPage(
@@ -213,13 +216,13 @@ def event_page(
 
 
 def turn_of(event: AuditEvent) -> TurnId | None:
-    """Return the turn an event names or was written by, for a caller who can look it up."""
+    """Return the id of the turn an event names or was written by, if any."""
     named = getattr(event.event, "turn_id", None)
     return event.turn_id if named is None else TurnId(named)
 
 
-def _provenance(event: AuditEvent, around: EventSurroundings) -> EventProvenance:
-    told, message, turn = event.event, around.message, around.turn
+def _provenance(event: AuditEvent, related: RelatedRows) -> EventProvenance:
+    told, message, turn = event.event, related.message, related.turn
     about, turn_id = message_of(told), getattr(told, "turn_id", None)
     if turn_id is None and about in (None, None if turn is None else turn.message_id):
         turn_id = event.turn_id

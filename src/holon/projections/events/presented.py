@@ -23,13 +23,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from holon.decide.text.bounded import bounded
-from holon.model import agents, work
-from holon.model import budgets as pacing
-from holon.model import guidance as instructions
-from holon.model import guidance as skills
-from holon.model import wake as triggers
-from holon.model import wake as waking
-from holon.model import workspaces as places
+from holon.model import agents, budgets, guidance, wake, work, workspaces
 from holon.model.agents import ModelOverrideChanged
 from holon.model.errors import BadInputError
 from holon.model.events import event as events
@@ -47,10 +41,10 @@ from holon.model.events.event import (
     TurnStarted,
 )
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.memory import records as memory
+from holon.model.memory import records
 from holon.model.record import Record
 from holon.model.text_size import one_line
-from holon.model.turns import compaction as contexts
+from holon.model.turns import compaction
 from holon.model.turns.turn import WaitingReason
 from holon.model.values import WorkItemId
 from holon.model.wake import WaitKind, WaitOpened
@@ -58,7 +52,7 @@ from holon.model.work import WorkItemState, WorkItemWritten
 
 
 class Category(StrEnum):
-    """What an event is about."""
+    """The subject of an event."""
 
     OPERATOR_NOTIFICATION = "operator_notification"
     BRIEF = "brief"
@@ -75,7 +69,7 @@ class Category(StrEnum):
 
 
 class Row(NamedTuple):
-    """How one kind of event reads."""
+    """The presentation of one kind of event."""
 
     category: Category
     title: str
@@ -86,7 +80,9 @@ _MESSAGES: Final[Mapping[type[Record], Row]] = {
     events.MessageAdmitted: Row(
         Category.MESSAGE, "Message", "{message_kind} {message_id} was queued ({priority})"
     ),
-    events.MessageProcessingStarted: Row(Category.MESSAGE, "Message", "{message_id} was taken up"),
+    events.MessageProcessingStarted: Row(
+        Category.MESSAGE, "Message", "{message_id} is being processed"
+    ),
     events.MessageDeferred: Row(
         Category.MESSAGE, "Message", "{message_id} waits until {until:%Y-%m-%d %H:%M:%S} UTC"
     ),
@@ -95,7 +91,7 @@ _MESSAGES: Final[Mapping[type[Record], Row]] = {
     events.MessageDropped: Row(Category.MESSAGE, "Message", "{message_id} was dropped: {reason}"),
     agents.UnseenLetGo: Row(
         Category.MESSAGE,
-        "Messages let go",
+        "Messages discarded",
         "{message_count} messages, up to {last_message_id}, are too many to be shown to the agent",
     ),
     events.InterjectionAdmitted: Row(
@@ -134,74 +130,78 @@ _WORK: Final[Mapping[type[Record], Row]] = {
 }
 
 _WAITING: Final[Mapping[type[Record], Row]] = {
-    waking.TimerCreated: Row(
+    wake.TimerCreated: Row(
         Category.WAITING, "Timer", "{timer_id} fires at {next_fire_at:%Y-%m-%d %H:%M:%S} UTC"
     ),
-    waking.TimerFired: Row(Category.WAITING, "Timer", "{timer_id} fired"),
-    waking.TimerRescheduled: Row(
+    wake.TimerFired: Row(Category.WAITING, "Timer", "{timer_id} fired"),
+    wake.TimerRescheduled: Row(
         Category.WAITING,
         "Timer",
         "{timer_id} fires at {next_fire_at:%Y-%m-%d %H:%M:%S} UTC: the clock was set",
     ),
-    waking.TimerCancelled: Row(Category.WAITING, "Timer", "{timer_id} was cancelled"),
-    waking.WakeHintParked: Row(
+    wake.TimerCancelled: Row(Category.WAITING, "Timer", "{timer_id} was cancelled"),
+    wake.WakeHintParked: Row(
         Category.WAITING, "Wake hint", "A hint from {source_key} waits ({revision})"
     ),
-    waking.WakeHintTriggered: Row(Category.WAITING, "Wake hint", "Parked hints woke the agent"),
-    waking.WakeHintIgnored: Row(
+    wake.WakeHintTriggered: Row(Category.WAITING, "Wake hint", "Parked hints woke the agent"),
+    wake.WakeHintIgnored: Row(
         Category.WAITING, "Wake hint", "A hint from {source_key} was ignored: {reason}"
     ),
-    triggers.CallbackDelivered: Row(
+    wake.CallbackDelivered: Row(
         Category.WAITING, "Callback", "{external_trigger_id} was used: {disposition}"
     ),
-    triggers.CallbackRefused: Row(
+    wake.CallbackRefused: Row(
         Category.WAITING, "Callback", "A use of {external_trigger_id} was refused: {reason}"
     ),
-    triggers.ExternalTriggerCreated: Row(
+    wake.ExternalTriggerCreated: Row(
         Category.TRACE, "Trigger", "{external_trigger_id} was created"
     ),
-    triggers.ExternalTriggerRotated: Row(
+    wake.ExternalTriggerRotated: Row(
         Category.TRACE, "Trigger", "{external_trigger_id} has a new address"
     ),
-    triggers.ExternalTriggerRevoked: Row(
+    wake.ExternalTriggerRevoked: Row(
         Category.TRACE, "Trigger", "{external_trigger_id} was revoked"
     ),
-    waking.WaitOpened: Row(Category.WAITING, "Wait", "Waiting began: {wait_kind}"),
-    waking.WaitMoved: Row(Category.WAITING, "Wait", "{wait_id} is {state}"),
+    wake.WaitOpened: Row(Category.WAITING, "Wait", "Waiting began: {wait_kind}"),
+    wake.WaitMoved: Row(Category.WAITING, "Wait", "{wait_id} is {state}"),
 }
 
 _WORKSPACES: Final[Mapping[type[Record], Row]] = {
-    places.WorkspaceAttached: Row(
+    workspaces.WorkspaceAttached: Row(
         Category.WORKSPACE, "Workspace", "{workspace_id} was attached: {workspace_anchor}"
     ),
-    places.WorkspaceEntered: Row(Category.WORKSPACE, "Workspace", "The agent works in {cwd} now"),
-    places.WorkspaceExited: Row(
+    workspaces.WorkspaceEntered: Row(
+        Category.WORKSPACE, "Workspace", "The agent works in {cwd} now"
+    ),
+    workspaces.WorkspaceExited: Row(
         Category.WORKSPACE, "Workspace", "The agent left {workspace_id} and works at home"
     ),
-    places.WorkspaceDetached: Row(Category.WORKSPACE, "Workspace", "{workspace_id} was detached"),
+    workspaces.WorkspaceDetached: Row(
+        Category.WORKSPACE, "Workspace", "{workspace_id} was detached"
+    ),
 }
 
 _SKILLS: Final[Mapping[type[Record], Row]] = {
-    skills.SkillActivated: Row(
+    guidance.SkillActivated: Row(
         Category.TOOL, "Skill", "{skill_name} is in use ({load_reason}): {path}"
     ),
-    skills.SkillInstalled: Row(
+    guidance.SkillInstalled: Row(
         Category.RUNTIME, "Skill", "{skill_name} was installed from {source}"
     ),
-    skills.SkillUninstalled: Row(Category.RUNTIME, "Skill", "{skill_name} was uninstalled"),
+    guidance.SkillUninstalled: Row(Category.RUNTIME, "Skill", "{skill_name} was uninstalled"),
 }
 
 _MEMORY: Final[Mapping[type[Record], Row]] = {
-    memory.WorkingMemoryUpdated: Row(
+    records.WorkingMemoryUpdated: Row(
         Category.TRACE, "Memory", "Working memory is at revision {revision}: {reason}"
     ),
-    memory.EpisodeFinalized: Row(
+    records.EpisodeFinalized: Row(
         Category.TRACE,
         "Memory",
         "Turns {start_turn_index} to {end_turn_index} were archived as an episode:"
         " {boundary_reason}",
     ),
-    instructions.InstructionSourceChanged: Row(
+    guidance.InstructionSourceChanged: Row(
         Category.RUNTIME,
         "Instructions",
         "{path} changed during a turn that was shown {authority_class}",
@@ -213,7 +213,7 @@ _MODEL_AND_TOOLS: Final[Mapping[type[Record], Row]] = {
         Category.RUNTIME, "Context", "The prompt was built in {context_build_ms} ms"
     ),
     events.AssistantRoundRecorded: Row(
-        Category.ASSISTANT_PROGRESS, "Assistant", "Model round {round} ended without words"
+        Category.ASSISTANT_PROGRESS, "Assistant", "Model round {round} ended without text"
     ),
     events.ProviderRoundCompleted: Row(
         Category.ASSISTANT_PROGRESS,
@@ -231,24 +231,24 @@ _RUNTIME: Final[Mapping[type[Record], Row]] = {
     agents.ModelOverrideChanged: Row(Category.RUNTIME, "Model", "The agent's model is {model}"),
     agents.AgentArchived: Row(Category.RUNTIME, "Agent", "The agent is archived: {reason}"),
     events.ContinuationResolved: Row(
-        Category.RUNTIME, "Continuation", "What {message_id} amounts to was decided"
+        Category.RUNTIME, "Continuation", "{message_id} was classified"
     ),
-    events.TurnResumed: Row(Category.TRACE, "Turn", "The open turn goes on after a restart"),
-    contexts.TurnCompactionApplied: Row(
+    events.TurnResumed: Row(Category.TRACE, "Turn", "The open turn resumed after a restart"),
+    compaction.TurnCompactionApplied: Row(
         Category.TRACE, "Compaction", "Rounds 1 to {through_round} of the turn became a recap"
     ),
-    contexts.CheckpointRequested: Row(
+    compaction.CheckpointRequested: Row(
         Category.TRACE, "Compaction", "The model was asked for a checkpoint"
     ),
-    contexts.CheckpointResumed: Row(
-        Category.TRACE, "Compaction", "The checkpoint is noted; the turn goes on"
+    compaction.CheckpointResumed: Row(
+        Category.TRACE, "Compaction", "The checkpoint is recorded; the turn continues"
     ),
-    contexts.TurnBaselineOverBudget: Row(
+    compaction.TurnBaselineOverBudget: Row(
         Category.RUNTIME,
         "Failure",
         "The request needs about {needed_tokens} tokens where {budget_tokens} fit",
     ),
-    contexts.HistoryCompacted: Row(
+    compaction.HistoryCompacted: Row(
         Category.TRACE, "Compaction", "Turns before {history_from_turn} became a recap"
     ),
     events.MaxOutputRecovery: Row(Category.RUNTIME, "Turn", "A cut answer is being continued"),
@@ -257,22 +257,22 @@ _RUNTIME: Final[Mapping[type[Record], Row]] = {
     ),
     events.RuntimeErrorRecorded: Row(Category.RUNTIME, "Failure", "A turn failed"),
     events.ProviderDeferred: Row(
-        Category.RUNTIME, "Put off", "The turn was put off until {until:%Y-%m-%d %H:%M:%S} UTC"
+        Category.RUNTIME, "Deferred", "The turn is deferred until {until:%Y-%m-%d %H:%M:%S} UTC"
     ),
     events.ClosureDecided: Row(Category.RUNTIME, "Closure", "The pass ended {outcome}"),
-    pacing.MessageHeld: Row(
-        Category.RUNTIME, "Slowed down", "{message_id} waits until {until:%Y-%m-%d %H:%M:%S} UTC"
+    budgets.MessageHeld: Row(
+        Category.RUNTIME, "Rate limited", "{message_id} waits until {until:%Y-%m-%d %H:%M:%S} UTC"
     ),
-    pacing.SelfStartsEnded: Row(
-        Category.RUNTIME, "Slowed down", "Nothing came of {turn_count} turns; the agent rests"
+    budgets.SelfStartsEnded: Row(
+        Category.RUNTIME, "Rate limited", "{turn_count} turns made no progress; the agent rests"
     ),
-    pacing.BudgetUsedUp: Row(
+    budgets.BudgetUsedUp: Row(
         Category.RUNTIME,
         "Budget",
-        "The {scope} budget is used up until {until:%Y-%m-%d %H:%M:%S} UTC: {measure}",
+        "The {scope} budget is exhausted until {until:%Y-%m-%d %H:%M:%S} UTC: {measure}",
     ),
-    pacing.BudgetFreed: Row(Category.RUNTIME, "Budget", "There is room in the budget again"),
-    waking.SystemTickEmitted: Row(Category.RUNTIME, "Tick", "The runtime asks the agent to look"),
+    budgets.BudgetFreed: Row(Category.RUNTIME, "Budget", "The budget is available again"),
+    wake.SystemTickEmitted: Row(Category.RUNTIME, "Tick", "The runtime queued a tick"),
     events.ControlApplied: Row(Category.RUNTIME, "Control", "{action} was applied"),
 }
 
@@ -305,14 +305,14 @@ class OperatorEvent(Record, frozen=True, kw_only=True):
 
 
 class PresentationContext(Record, frozen=True, kw_only=True):
-    """What earlier events of the same agent say about the next one."""
+    """Facts from earlier events of the same agent."""
 
     awaits_operator: bool = False
-    completed_item_ids: tuple[WorkItemId, ...] = ()  # in this turn
+    completed_item_ids: tuple[WorkItemId, ...] = ()  # completed in this turn
 
 
-class _Told(NamedTuple):
-    """What is particular about one event; the rest is in its row."""
+class _Details(NamedTuple):
+    """The presentation details of one event; the rest is in its row."""
 
     visibility: OperatorVisibility = OperatorVisibility.TRACE
     summary: str | None = None
@@ -328,22 +328,22 @@ def present(
     *,
     brief: BriefRecord | None = None,
 ) -> OperatorEvent:
-    """Return how an event reads. `brief` is the one a brief_created event points to, if at hand."""
+    """Return the presentation of an event. `brief` is that of a brief_created event, if known."""
     row = ROWS[type(event)]
-    told = _told(event, context, brief)
-    said = row.says.format_map(msgspec.structs.asdict(event)) if told.summary is None else None
+    details = _details(event, context, brief)
+    text = row.says.format_map(msgspec.structs.asdict(event)) if details.summary is None else None
     return OperatorEvent(
-        visibility=told.visibility,
+        visibility=details.visibility,
         category=row.category,
         title=row.title,
-        summary=one_line(said or told.summary or row.title),
+        summary=one_line(text or details.summary or row.title),
         source_event_kind=kind_of(event),
-        body=None if told.body is None else bounded(told.body).text,
+        body=None if details.body is None else bounded(details.body).text,
     )
 
 
 def context_at(events: Sequence[AuditEvent], event_seq: int) -> PresentationContext:
-    """Return what is known at one of these events, which are one agent's, oldest first."""
+    """Return the context at one of these events of one agent, oldest first."""
     context = NOTHING_BEFORE
     for number, each in enumerate(events):
         if each.event_seq == event_seq:
@@ -355,10 +355,12 @@ def context_at(events: Sequence[AuditEvent], event_seq: int) -> PresentationCont
 def _with_closure(
     context: PresentationContext, following: Sequence[AuditEvent]
 ) -> PresentationContext:
-    """A turn's brief and its closure are one commit, and the log tells the brief first."""
-    told, *rest = following
+    """Include the closure of the same commit, which the log records after the brief."""
+    first, *rest = following
     for each in rest:
-        if each.created_at != told.created_at or isinstance(each.event, TurnStarted | BriefCreated):
+        if each.created_at != first.created_at or isinstance(
+            each.event, TurnStarted | BriefCreated
+        ):
             break
         if isinstance(each.event, ClosureDecided):
             return after(context, each.event)
@@ -366,7 +368,7 @@ def _with_closure(
 
 
 def after(context: PresentationContext, event: Event) -> PresentationContext:
-    """Return what is known once this event has been seen as well."""
+    """Return the context after this event."""
     match event:
         case TurnStarted():
             return NOTHING_BEFORE
@@ -376,8 +378,8 @@ def after(context: PresentationContext, event: Event) -> PresentationContext:
         case WaitOpened(wait_kind=WaitKind.OPERATOR):
             return msgspec.structs.replace(context, awaits_operator=True)
         case WorkItemWritten(work_item_id=item_id, state=WorkItemState.COMPLETED):
-            known = (*context.completed_item_ids, item_id)[-_COMPLETED_REMEMBERED_COUNT:]
-            return msgspec.structs.replace(context, completed_item_ids=known)
+            completed = (*context.completed_item_ids, item_id)[-_COMPLETED_REMEMBERED_COUNT:]
+            return msgspec.structs.replace(context, completed_item_ids=completed)
         case _:
             return context
 
@@ -387,68 +389,70 @@ def kind_of(event: Event) -> str:
     return str(type(event).__struct_config__.tag)
 
 
-def _told(event: Event, context: PresentationContext, brief: BriefRecord | None) -> _Told:
+def _details(event: Event, context: PresentationContext, brief: BriefRecord | None) -> _Details:
     match event:
         case BriefCreated():
             return _brief(event, context, brief)
         case WorkItemWritten(work_item_id=item_id, state=WorkItemState.COMPLETED):
-            return _Told(OperatorVisibility.WORK_DONE, f"Work item {item_id} is completed")
+            return _Details(OperatorVisibility.WORK_DONE, f"Work item {item_id} is completed")
         case AssistantRoundRecorded():
             return _round(event)
         case RuntimeErrorRecorded(failure=failure):
             summary = f"Turn failed: {failure.summary}"
-            return _Told(OperatorVisibility.TURN_RESULT, summary, failure.recovery_hint)
+            return _Details(OperatorVisibility.TURN_RESULT, summary, failure.recovery_hint)
         case _ if ROWS[type(event)].category is Category.ASSISTANT_PROGRESS:
-            return _Told(OperatorVisibility.PROGRESS)
+            return _Details(OperatorVisibility.PROGRESS)
         case _:
             return _traced(event)
 
 
-def _traced(event: Event) -> _Told:
+def _traced(event: Event) -> _Details:
     match event:
         case TurnEnded(reason=str() as reason):
-            return _Told(body=reason)
+            return _Details(body=reason)
         case ProviderDeferred(failure=failure):
-            return _Told(body=failure.summary)
+            return _Details(body=failure.summary)
         case ModelOverrideChanged(model=None):
-            return _Told(summary="The agent uses the runtime's model again")
+            return _Details(summary="The agent uses the runtime's model again")
         case ClosureDecided(outcome=outcome, waiting_reason=WaitingReason() as reason):
-            return _Told(summary=f"The pass ended {outcome}: {reason}")
+            return _Details(summary=f"The pass ended {outcome}: {reason}")
         case ToolExecutionFailed(tool_name=name, interrupted=True):
-            return _Told(summary=f"{name} was interrupted; it may have had its effect")
+            return _Details(summary=f"{name} was interrupted; it may have had its effect")
         case _:
-            return _Told()
+            return _Details()
 
 
-def _brief(event: BriefCreated, context: PresentationContext, brief: BriefRecord | None) -> _Told:
+def _brief(
+    event: BriefCreated, context: PresentationContext, brief: BriefRecord | None
+) -> _Details:
     is_result = event.brief_kind is BriefKind.RESULT
     if event.visibility is not None:
         visibility = event.visibility
     elif is_result and event.work_item_id in context.completed_item_ids:
-        visibility = OperatorVisibility.WORK_DONE  # whatever else the agent waits for
+        visibility = OperatorVisibility.WORK_DONE  # takes precedence over a wait for the operator
     elif context.awaits_operator:
         visibility = OperatorVisibility.ACTION_REQUIRED
     else:
         visibility = OperatorVisibility.TURN_RESULT
     if brief is None or not brief.text.strip():
-        return _Told(visibility)
-    return _Told(visibility, brief.text.strip().split("\n", 1)[0], brief.text)
+        return _Details(visibility)
+    return _Details(visibility, brief.text.strip().split("\n", 1)[0], brief.text)
 
 
-def _round(event: AssistantRoundRecorded) -> _Told:
-    seen = OperatorVisibility.PROGRESS
+def _round(event: AssistantRoundRecorded) -> _Details:
+    visibility = OperatorVisibility.PROGRESS
     if event.preview.strip():
         preview = event.preview[:EVENT_TEXT_CHARS_MAX]
-        return _Told(seen, f"Assistant progress: {preview}", event.preview)
+        return _Details(visibility, f"Assistant progress: {preview}", event.preview)
     if event.tool_names:
-        return _Told(seen, f"Model requested tools: {', '.join(event.tool_names)}")
+        return _Details(visibility, f"Model requested tools: {', '.join(event.tool_names)}")
     if event.tool_call_count:
-        return _Told(seen, f"Model requested {event.tool_call_count} tools")
-    return _Told(seen)
+        return _Details(visibility, f"Model requested {event.tool_call_count} tools")
+    return _Details(visibility)
 
 
 class DisplayMode(StrEnum):
-    """How much to show, from results alone to everything."""
+    """The amount of detail to show, from results only to everything."""
 
     INFO = "info"
     VERBOSE = "verbose"
@@ -457,7 +461,7 @@ class DisplayMode(StrEnum):
 
 
 class UnknownDisplayModeError(BadInputError):
-    """There is no such display mode for a conversation."""
+    """The display mode is unknown or not available for a conversation."""
 
     code = "unknown_display_mode"
     hint = "choose info (3), verbose (4) or debug (5); raw events: holon events tail"
@@ -489,12 +493,12 @@ _CATEGORIES: Final[Mapping[DisplayMode, frozenset[Category]]] = MappingProxyType
 
 
 def parse_display_mode(text: str) -> DisplayMode:
-    """Return the conversation mode a name or number stands for, or raise."""
-    asked = text.strip().lower()
-    if asked in NUMBERS:
-        return NUMBERS[asked]
+    """Return the conversation mode for a name or number, or raise."""
+    name = text.strip().lower()
+    if name in NUMBERS:
+        return NUMBERS[name]
     for mode in _CONVERSATION:
-        if mode.value == asked:
+        if mode.value == name:
             return mode
     raise UnknownDisplayModeError(f"{one_line(text, chars_max=40)!r} is no display mode")
 
@@ -508,5 +512,5 @@ def shows(mode: DisplayMode, presented: OperatorEvent) -> bool:
 
 
 def is_within(level: OperatorVisibility, visibility: OperatorVisibility) -> bool:
-    """Whether an event concerns the operator at least as much as `level`: the filter by level."""
+    """Whether an event passes the filter by `level`."""
     return visibility.level <= level.level

@@ -51,7 +51,7 @@ class TurnLatency(Record, frozen=True, kw_only=True):
 
 
 class LatencySpread(Record, frozen=True, kw_only=True):
-    """One part over several turns."""
+    """One part of the latency over several turns."""
 
     total_ms: int
     median_ms: int
@@ -79,9 +79,9 @@ _PARTS: Final[dict[str, Callable[[TurnLatency], int]]] = {
 
 
 def latency_report(events: Sequence[AuditEvent], *, limit: int) -> LatencyReport:
-    """Return where the time of the newest turns went that begin and end in these events.
+    """Return the latency of the newest turns that begin and end in these events.
 
-    The events are of one agent and stand in their order, oldest first.
+    The events are of one agent, oldest first.
     """
     turns = tuple(reversed([*_turns(events)]))[:limit]
     return LatencyReport(
@@ -96,7 +96,7 @@ def latency_report(events: Sequence[AuditEvent], *, limit: int) -> LatencyReport
 
 @dataclass(slots=True)
 class _OpenTurn:
-    """What the events so far say of a turn that has not ended."""
+    """A turn that has not ended, as far as its events were read."""
 
     message_id: MessageId
     queue_wait_ms: int
@@ -107,8 +107,8 @@ class _OpenTurn:
     calls_count: int = 0
     attempts_count: int = 0
 
-    def hear(self, event: AuditEvent) -> None:
-        """Add what one event of the turn says."""
+    def add(self, event: AuditEvent) -> None:
+        """Add one event of the turn."""
         match event.event:
             case TurnContextBuilt(context_build_ms=took_ms):
                 self.context_build_ms += took_ms
@@ -128,7 +128,7 @@ class _OpenTurn:
                 return
 
     def ended(self, end: TurnEnded) -> TurnLatency:
-        """Return the turn, now that it has ended."""
+        """Return the latency of the turn at its end."""
         measured_ms = self.context_build_ms + self.provider_ms + self.tools_ms
         cleanup_ms = max(0, end.duration_ms - measured_ms)
         return TurnLatency(
@@ -167,7 +167,7 @@ def _turns(events: Sequence[AuditEvent]) -> Iterable[TurnLatency]:
             case _:
                 turn = turns.get(getattr(each.event, "turn_id", None) or TurnId(""))
                 if turn is not None:
-                    turn.hear(each)
+                    turn.add(each)
 
 
 def _attempts(timeline: AttemptTimeline | None) -> tuple[ProviderAttempt, ...]:
@@ -175,7 +175,7 @@ def _attempts(timeline: AttemptTimeline | None) -> tuple[ProviderAttempt, ...]:
 
 
 def _waited_ms(attempts: Sequence[ProviderAttempt]) -> int:
-    """From the first attempt to the end of the last: what lies between was a wait for them."""
+    """The time from the first attempt to the end of the last, including the waits between."""
     return _ms(attempts[0].started_at, attempts[-1].completed_at) if attempts else 0
 
 
@@ -194,6 +194,6 @@ def _spread(values_ms: list[int]) -> LatencySpread:
 
 
 def _quantile(ordered: Sequence[int], *, percent: int) -> int:
-    """Return the smallest value that so many percent do not exceed."""
+    """Return the smallest value that at least `percent` of the values do not exceed."""
     rank = -(-len(ordered) * percent // 100)
     return ordered[max(0, rank - 1)]

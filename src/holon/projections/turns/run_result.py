@@ -57,7 +57,7 @@ _STARTED_DISPOSITIONS = frozenset({"completed", "promoted_to_task"})
 
 
 class RunEffects(Record, frozen=True, kw_only=True):
-    """Files and commands of a run."""
+    """The changed files and the commands of a run."""
 
     changed_files: tuple[str, ...] = ()
     asked_count: int = 0
@@ -66,7 +66,7 @@ class RunEffects(Record, frozen=True, kw_only=True):
 
 
 class _Item(msgspec.Struct):
-    """One item of a batch; it ran when there is a result of it."""
+    """One item of a batch; it ran if it has a result."""
 
     result: JsonValue = None
 
@@ -83,19 +83,19 @@ class _Receipt(msgspec.Struct):
     result: _Result | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Asked(msgspec.Struct):
-    """A batch as the model asked for it."""
+class _BatchInput(msgspec.Struct):
+    """The input of a batch call."""
 
     items: list[JsonValue] = []
 
 
 def effects_of(turns: Sequence[TurnLog]) -> RunEffects:
-    """Add up what the calls of these turns did."""
+    """Return the effects of all calls of these turns."""
     calls = [call for log in turns for call in log.calls]
     single = [call for call in calls if call.call.name == "ExecCommand"]
     batches = [call for call in calls if call.call.name == "ExecCommandBatch"]
     patches = [call for call in calls if call.call.name == "ApplyPatch"]
-    batched_count = sum(_asked_in(batch) for batch in batches)
+    batched_count = sum(_requested_in(batch) for batch in batches)
     return RunEffects(
         changed_files=tuple(dict.fromkeys(_changed(patches))),
         asked_count=len(single) + batched_count,
@@ -110,16 +110,16 @@ def _changed(patches: Iterable[RecordedCall]) -> Iterable[str]:
 
 
 def _was_started(single: RecordedCall) -> bool:
-    cut_off = single.call.state is ToolCallState.INTERRUPTED
-    return cut_off or _result_of(single).disposition in _STARTED_DISPOSITIONS
+    interrupted = single.call.state is ToolCallState.INTERRUPTED
+    return interrupted or _result_of(single).disposition in _STARTED_DISPOSITIONS
 
 
-def _asked_in(batch: RecordedCall) -> int:
+def _requested_in(batch: RecordedCall) -> int:
     try:
-        asked = msgspec.convert(batch.call.input, _Asked)
+        requested = msgspec.convert(batch.call.input, _BatchInput)
     except msgspec.ValidationError:
-        asked = _Asked()
-    return len(_result_of(batch).items) or len(asked.items)
+        requested = _BatchInput()
+    return len(_result_of(batch).items) or len(requested.items)
 
 
 def _started_in(batch: RecordedCall) -> int:
@@ -136,7 +136,7 @@ def _result_of(recorded: RecordedCall) -> _Result:
     return receipt.result if isinstance(receipt.result, _Result) else _Result()
 
 
-# Why a run waits whose agent could go on by itself; else it is a WaitingReason.
+# The waiting reason of a run whose agent could continue by itself; others are WaitingReasons.
 WORK_LEFT: Final = "work_left"
 
 
@@ -150,20 +150,20 @@ class FinalStatus(StrEnum):
 
 
 class RunFacts(Record, frozen=True, kw_only=True):
-    """What a run left behind: everything its agent's log gained, and the rows that log names."""
+    """The rows of a run: the new events of its agent's log, and the rows they name."""
 
-    agent_id: AgentId | None  # absent when the run failed before it had one
+    agent_id: AgentId | None  # None when the run failed before creating one
     events: tuple[Event, ...] = ()
-    closure: Closure | None = None  # of the agent, as its rows stand at the end
-    briefs: tuple[BriefRecord, ...] = ()  # those of the run, oldest first
-    turns: tuple[TurnLog, ...] = ()  # oldest first; ones that used no tool may be left out
+    closure: Closure | None = None  # of the agent, at the end
+    briefs: tuple[BriefRecord, ...] = ()  # of the run, oldest first
+    turns: tuple[TurnLog, ...] = ()  # oldest first; turns without tools may be omitted
     tasks: tuple[TaskRecord, ...] = ()
-    completed: tuple[WorkItemRecord, ...] = ()  # work the run completed, in that order
-    failure: FailureArtifact | None = None  # what kept the run itself from going on
+    completed: tuple[WorkItemRecord, ...] = ()  # items completed by the run, in that order
+    failure: FailureArtifact | None = None  # of the run itself, outside any turn
 
 
 class CacheUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How much of the input the provider had, or took, in its cache; `hit_rate` is of all input."""
+    """Input tokens read from and written to the provider's cache; `hit_rate` is of all input."""
 
     read: int
     creation: int
@@ -172,19 +172,19 @@ class CacheUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class RunResult(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """One run, whole. A field that does not apply is null."""
+    """The result of one run. Fields that do not apply are null."""
 
     agent_id: AgentId | None
     final_status: FinalStatus
     waiting_reason: str | None
     final_text: str
-    texts: tuple[str, ...]  # all it said, oldest first; a failure is not among them
-    raw_final_text: str | None  # the model's last words, as it said them
+    texts: tuple[str, ...]  # all results, oldest first, without failures
+    raw_final_text: str | None  # the model's last message, unmodified
     sleep_reason: str | None
     failure_artifact: FailureArtifact | None
     tasks: tuple[dict[str, JsonValue], ...]
     message_count: int
-    changed_files: tuple[str, ...]  # by patches; what commands changed is not known
+    changed_files: tuple[str, ...]  # by patches; changes by commands are unknown
     token_usage: TokenUsage
     input_tokens: int
     output_tokens: int
@@ -192,29 +192,29 @@ class RunResult(Record, frozen=True, kw_only=True, omit_defaults=False):
     provider_attempt_timeline: tuple[AttemptTimeline, ...]
     model_rounds: int
     tool_calls: int
-    shell_commands: int  # that were really started
-    exec_command_items: int  # that were asked for, in batches and alone
+    shell_commands: int  # actually started
+    exec_command_items: int  # requested, in batches and alone
     batched_exec_command_items: int
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left that the agent could be asked to go on with."""
+        """Whether the agent has nothing left to continue."""
         return self.final_status in (FinalStatus.COMPLETED, FinalStatus.FAILED)
 
     @property
     def failed(self) -> bool:
-        """Whether the run did not get where it was to get."""
+        """Whether the run did not reach its goal."""
         return self.final_status in (FinalStatus.FAILED, FinalStatus.MAX_TURNS_EXCEEDED)
 
 
 def run_result(facts: RunFacts) -> RunResult:
-    """Sum up a run."""
-    told = facts.events
+    """Return the result of a run."""
+    events = facts.events
     last = facts.briefs[-1] if facts.briefs else None
     failure = facts.failure or (last.failure if last is not None else None)
     status = _status(facts, last)
     final_text = _final_text(facts, status)
-    effects, usage = effects_of(facts.turns), _usage(told)
+    effects, usage = effects_of(facts.turns), _usage(events)
     return RunResult(
         agent_id=facts.agent_id,
         final_status=status,
@@ -222,18 +222,18 @@ def run_result(facts: RunFacts) -> RunResult:
         final_text=final_text,
         texts=_texts(facts, status, final_text),
         raw_final_text=_raw_final_text(facts.turns),
-        sleep_reason=_sleep_reason(told),
+        sleep_reason=_sleep_reason(events),
         failure_artifact=failure,
         tasks=tuple(status_view(task) for task in facts.tasks),
-        message_count=_count(told, MessageProcessingStarted),
+        message_count=_count(events, MessageProcessingStarted),
         changed_files=effects.changed_files,
         token_usage=usage,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         provider_cache_usage=_cache_usage(usage),
-        provider_attempt_timeline=tuple(_timelines(told)),
-        model_rounds=_count(told, AssistantRoundRecorded),
-        tool_calls=_count(told, ToolExecuted, ToolExecutionFailed),
+        provider_attempt_timeline=tuple(_timelines(events)),
+        model_rounds=_count(events, AssistantRoundRecorded),
+        tool_calls=_count(events, ToolExecuted, ToolExecutionFailed),
         shell_commands=effects.started_count,
         exec_command_items=effects.asked_count,
         batched_exec_command_items=effects.batched_count,
@@ -250,8 +250,8 @@ def _status(facts: RunFacts, last: BriefRecord | None) -> FinalStatus:
     if facts.failure is not None:
         return FinalStatus.FAILED
     if last is not None and last.kind is BriefKind.FAILURE:
-        used_up = last.failure is not None and last.failure.kind == ROUND_LIMIT
-        return FinalStatus.MAX_TURNS_EXCEEDED if used_up else FinalStatus.FAILED
+        at_limit = last.failure is not None and last.failure.kind == ROUND_LIMIT
+        return FinalStatus.MAX_TURNS_EXCEEDED if at_limit else FinalStatus.FAILED
     match facts.closure:
         case None | Completed():
             return FinalStatus.COMPLETED
@@ -269,29 +269,29 @@ def _final_text(facts: RunFacts, status: FinalStatus) -> str:
         return reports[-1]
     last = facts.briefs[-1:]
     if last and last[0].kind is BriefKind.RESULT and not last[0].text.strip():
-        return _last_words(facts.briefs)
+        return _last_result(facts.briefs)
     return last[0].text if last else ""
 
 
 def _texts(facts: RunFacts, status: FinalStatus, final_text: str) -> tuple[str, ...]:
-    """What each turn said, in order, and the final text if none of them said it."""
+    """The result texts of all turns in order, plus the final text if it is not among them."""
     results = (brief.text for brief in facts.briefs if brief.kind is BriefKind.RESULT)
-    said = tuple(text for text in results if text.strip())
+    texts = tuple(text for text in results if text.strip())
     is_answer = status in (FinalStatus.COMPLETED, FinalStatus.WAITING)
-    is_new = final_text.strip() and final_text not in said
-    return (*said, final_text) if is_answer and is_new else said
+    is_new = final_text.strip() and final_text not in texts
+    return (*texts, final_text) if is_answer and is_new else texts
 
 
-def _last_words(briefs: Sequence[BriefRecord]) -> str:
-    """The newest result that says something: an agent may go to rest without a word."""
+def _last_result(briefs: Sequence[BriefRecord]) -> str:
+    """The newest non-empty result: an agent may end a turn without text."""
     results = (brief.text for brief in reversed(briefs) if brief.kind is BriefKind.RESULT)
     return next((text for text in results if text.strip()), "")
 
 
 def _raw_final_text(turns: Sequence[TurnLog]) -> str | None:
     ended = [log for log in reversed(turns) if log.turn.terminal is not None]
-    said = ((log, _last_message(log)) for log in ended)
-    return next((_whole(text, log) for log, text in said if text), None)
+    messages = ((log, _last_message(log)) for log in ended)
+    return next((_whole(text, log) for log, text in messages if text), None)
 
 
 def _last_message(log: TurnLog) -> str | None:
@@ -299,33 +299,33 @@ def _last_message(log: TurnLog) -> str | None:
 
 
 def _whole(text: str, log: TurnLog) -> str:
-    """The last words as the transcript has them: a turn's end keeps long ones shortened."""
+    """The last message as in the transcript: a turn's end stores long ones shortened."""
     if utf8_bytes(text) < TERMINAL_TEXT_BYTES_MAX // 2:
         return text
     rounds = (e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound))
-    whole = cut = ""
+    whole = truncated = ""
     for spoke in rounds:
-        words = text_of(spoke.blocks)
-        whole = cut + words if words.strip() else whole
-        goes_on = spoke.stop_reason is StopReason.MAX_TOKENS and not tool_uses_of(spoke.blocks)
-        cut = whole if goes_on else ""
+        part = text_of(spoke.blocks)
+        whole = truncated + part if part.strip() else whole
+        continues = spoke.stop_reason is StopReason.MAX_TOKENS and not tool_uses_of(spoke.blocks)
+        truncated = whole if continues else ""
     return whole or text
 
 
-def _usage(told: tuple[Event, ...]) -> TokenUsage:
+def _usage(events: tuple[Event, ...]) -> TokenUsage:
     usage = TokenUsage()
-    for turn in (event for event in told if isinstance(event, TurnEnded)):
+    for turn in (event for event in events if isinstance(event, TurnEnded)):
         usage = usage.plus(turn.usage)
     return usage
 
 
-def _sleep_reason(told: tuple[Event, ...]) -> str | None:
-    moved = next((e for e in reversed(told) if isinstance(e, AgentStateChanged)), None)
+def _sleep_reason(events: tuple[Event, ...]) -> str | None:
+    moved = next((e for e in reversed(events) if isinstance(e, AgentStateChanged)), None)
     return moved.reason if moved is not None else None
 
 
-def _count(told: tuple[Event, ...], *kinds: type[Record]) -> int:
-    return sum(isinstance(event, kinds) for event in told)
+def _count(events: tuple[Event, ...], *kinds: type[Record]) -> int:
+    return sum(isinstance(event, kinds) for event in events)
 
 
 def _cache_usage(usage: TokenUsage) -> CacheUsage:
@@ -338,8 +338,8 @@ def _cache_usage(usage: TokenUsage) -> CacheUsage:
     )
 
 
-def _timelines(told: tuple[Event, ...]) -> Iterable[AttemptTimeline]:
-    for event in told:
+def _timelines(events: tuple[Event, ...]) -> Iterable[AttemptTimeline]:
+    for event in events:
         match event:
             case ProviderRoundCompleted(timeline=AttemptTimeline() as timeline):
                 yield timeline

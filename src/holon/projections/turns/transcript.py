@@ -50,14 +50,14 @@ from holon.projections.agents.summary import TurnEndView, turn_end_view
 
 
 class ToolResultStatus(StrEnum):
-    """Whether a call did what was asked."""
+    """Whether a call succeeded."""
 
     SUCCESS = "success"
     ERROR = "error"
 
 
 class ToolErrorView(Record, frozen=True, kw_only=True):
-    """Why a call did not do what was asked, and what to do about it."""
+    """Why a call failed, and what to do about it."""
 
     kind: str
     message: str
@@ -68,7 +68,7 @@ class ToolErrorView(Record, frozen=True, kw_only=True):
 
 
 class ToolResultView(Record, frozen=True, kw_only=True):
-    """One call and what came back. `status` is there once the call has ended."""
+    """One call and its result. `status` is set once the call has ended."""
 
     call_id: CallId
     tool_name: str
@@ -85,13 +85,13 @@ class ToolResultView(Record, frozen=True, kw_only=True):
 
 
 class RoundData(Record, frozen=True, kw_only=True):
-    """What belongs to a round beside its text."""
+    """Data of a round besides its text."""
 
     token_usage: TokenUsage
 
 
 class TranscriptEntryView(Record, frozen=True, kw_only=True):
-    """One thing that happened in a turn. A part that its kind does not have is left out."""
+    """One entry of a turn. Fields that do not apply to its kind are omitted."""
 
     id: str
     kind: str
@@ -135,7 +135,7 @@ class TurnView(Record, frozen=True, kw_only=True):
 
 
 class TranscriptPage(Record, frozen=True, kw_only=True):
-    """Turns, newest first. `next_before` asks for the ones before them."""
+    """Turns, newest first. `next_before` is the cursor of the next page."""
 
     turns: tuple[TurnView, ...]
     limit: int
@@ -143,7 +143,7 @@ class TranscriptPage(Record, frozen=True, kw_only=True):
 
 
 def transcript_page(logs: Sequence[TurnLog], *, limit: int) -> TranscriptPage:
-    """Return a page of turns as they were read: newest first."""
+    """Return a page of turns, newest first."""
     oldest = logs[-1].turn.turn_index if logs else 1
     return TranscriptPage(
         turns=tuple(turn_view(log) for log in logs),
@@ -153,7 +153,7 @@ def transcript_page(logs: Sequence[TurnLog], *, limit: int) -> TranscriptPage:
 
 
 def turn_view(log: TurnLog) -> TurnView:
-    """Return one turn."""
+    """Return the view of one turn."""
     turn = log.turn
     entries = tuple(_entries(log))
     omitted_count = max(0, len(entries) - SURFACE_ENTRIES_COUNT_MAX)
@@ -227,7 +227,7 @@ def _message_view(entry: TranscriptEntry, message: MessageEnvelope) -> Transcrip
 
 def _round_view(entry: TranscriptEntry, data: AssistantRound) -> TranscriptEntryView:
     spoke = data.spoke
-    # A provider that reports no usage leaves zeros: they are not shown as if they were counted.
+    # Zero usage means that the provider reported none; it is omitted, not shown as zero.
     usage = spoke.usage if spoke.usage.total_tokens else None
     return msgspec.structs.replace(
         _titled(entry, text_of(spoke.blocks)),
@@ -260,20 +260,20 @@ def _results_view(
 
 def _result_view(recorded: RecordedCall) -> ToolResultView:
     call, receipt = recorded.call, recorded.receipt
-    asked = bounded(without_addresses(_json_text(call.input)))
-    answered = None if receipt is None else bounded(receipt.content)
-    took = None if call.finished_at is None else call.finished_at - call.started_at
+    shown_input = bounded(without_addresses(_json_text(call.input)))
+    result = None if receipt is None else bounded(receipt.content)
+    duration = None if call.finished_at is None else call.finished_at - call.started_at
     return ToolResultView(
         call_id=call.call_id,
         tool_name=call.name[:ID_CHARS_MAX],
         state=call.state,
-        input_preview=asked.text,
+        input_preview=shown_input.text,
         started_at=call.started_at,
-        truncated=asked.truncated or (answered is not None and answered.truncated),
+        truncated=shown_input.truncated or (result is not None and result.truncated),
         finished_at=call.finished_at,
-        duration_ms=None if took is None else max(0, round(took.total_seconds() * 1_000)),
+        duration_ms=None if duration is None else max(0, round(duration.total_seconds() * 1_000)),
         status=None if receipt is None else _status_of(receipt),
-        result_preview=None if answered is None else answered.text,
+        result_preview=None if result is None else result.text,
         error_kind=None if receipt is None else receipt.error_kind,
         error=None if receipt is None or receipt.error is None else _error_view(receipt.error),
     )

@@ -42,7 +42,7 @@ from holon.ports.guidance import Instructions
 from holon.ports.journal import Redactor
 from holon.ports.reads import StoreReads
 from holon.projections.agents.list import RuntimeModels
-from holon.projections.agents.summary import AgentSummary, Surroundings, agent_summary
+from holon.projections.agents.summary import AgentSummary, SummaryContext, agent_summary
 from holon.prompt.frame import assemble
 from holon.prompt.prompt_view import PromptView, SectionView, prompt_view
 from holon.runtime.budgets import TurnGovernor
@@ -161,7 +161,7 @@ class InspectedAgent(NamedTuple):
     """An agent's rows, and the context its summary needs."""
 
     surface: AgentSurface
-    context: Surroundings
+    context: SummaryContext
 
 
 class AgentInspection:
@@ -204,7 +204,7 @@ class AgentInspection:
         agent, place = surface.listed.agent, self.place_of(surface.listed)
         trigger = await reads.wake.trigger_of(agent_id)
         latencies = await reads.turns.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
-        context = Surroundings(
+        context = SummaryContext(
             closure=await self.closure_of(surface.listed),
             models=self.models,
             workspace=place,

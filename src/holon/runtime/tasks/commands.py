@@ -48,13 +48,13 @@ from holon.ports.journal import Redactor
 from holon.ports.reads import StoreReads
 from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError, Shell, StopRequest
 from holon.ports.workspaces import Directories, DirectoryNoSpaceError, DirectoryRefusedError
-from holon.projections.tasks import OutputLook
+from holon.projections.tasks import OutputExcerpt
 from holon.runtime.commits import patiently
 from holon.runtime.tasks.records import TaskService
 from holon.runtime.tasks.supervisor import TaskSupervisor
 from holon.runtime.workspaces.place import AgentPlaces
 from holon.tools.tasks.foreground import UncheckedCommand, checked_command
-from holon.tools.tasks.task_tools import feed_task, look_at_output
+from holon.tools.tasks.task_tools import feed_task, read_output
 from holon.tools.tool import ToolExecution, ToolScene
 
 
@@ -203,9 +203,9 @@ class CommandService:
         """End a task: politely the first time, for certain the second time."""
         return await self._supervisor.stop(task_id)
 
-    async def output(self, task: TaskRecord) -> OutputLook:
+    async def output(self, task: TaskRecord) -> OutputExcerpt:
         """Return a bounded excerpt of a task's output."""
-        return await look_at_output(task, self._redactor, tasks=self._supervisor, shell=self._shell)
+        return await read_output(task, self._redactor, tasks=self._supervisor, shell=self._shell)
 
     @contextmanager
     def _reserved(self, task_id: TaskId, agent_id: AgentId) -> Iterator[None]:

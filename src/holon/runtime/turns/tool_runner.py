@@ -42,7 +42,7 @@ from holon.runtime.workspaces.place import AgentPlaces
 from holon.tools.guidance import guarded_address
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import (
-    SummaryLook,
+    SummaryReader,
     Tool,
     ToolExecution,
     ToolPorts,
@@ -84,7 +84,7 @@ class ToolRunner:
         instructions: InstructionWatch,
         tasks: TaskControl,
         recall: MemoryRecall,
-        summary_of: SummaryLook,
+        summary_of: SummaryReader,
         redactor: Redactor,
         tracer: Tracer,
         journal: Journal,

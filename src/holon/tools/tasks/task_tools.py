@@ -35,7 +35,13 @@ from holon.model.values import JsonValue, TaskId
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
 from holon.ports.tasks import Shell, StopRequest, TaskControl
-from holon.projections.tasks import OutputLook, input_target_of, list_view, output_view, status_view
+from holon.projections.tasks import (
+    OutputExcerpt,
+    input_target_of,
+    list_view,
+    output_view,
+    status_view,
+)
 from holon.tools.arguments import decode_arguments, guidance_for, leniently, schema_of
 from holon.tools.tasks.foreground import looked_at
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
@@ -203,7 +209,7 @@ class TaskOutput:
         if request.block and not is_terminal(task.status):
             await _wait(task, request.wait_ms, ports)
             task = await ports.reads.tasks.task(task.id) or task
-        look = await look_at_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
+        look = await read_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
         status = retrieval_status_of(task, waited=request.block)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, look)))
 
@@ -220,19 +226,19 @@ async def _cancel_at(clock: Clock, ms: int, race: anyio.CancelScope) -> None:
     race.cancel()
 
 
-async def look_at_output(
+async def read_output(
     task: TaskRecord, redactor: Redactor, *, tasks: TaskControl, shell: Shell
-) -> OutputLook:
+) -> OutputExcerpt:
     """Return a bounded excerpt of a task's output so far, or of its recorded result."""
     command = tasks.command(task.id)
     run_id = run_id_of(task)
     if command is None and run_id is not None:
         command = await shell.attach(run_id)
     if command is None:
-        return OutputLook(shown=BoundedText(text=redactor.redact(task.result_summary or "")))
+        return OutputExcerpt(shown=BoundedText(text=redactor.redact(task.result_summary or "")))
     spans = looked_at(command, redactor, bytes_max=_PREVIEW_BYTES)
     shown = transcript_of(spans, bytes_max=_PREVIEW_BYTES)
-    return OutputLook(shown=shown, combined_path=command.combined_path)
+    return OutputExcerpt(shown=shown, combined_path=command.combined_path)
 
 
 class TaskStatusArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
