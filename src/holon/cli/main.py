@@ -145,10 +145,10 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class RootGroup(LazyGroup):
-    """The group that turns errors into sentences."""
+    """The root group, which reports errors as messages."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Be the program; tests call `main` and keep their interpreter as it is."""
+        """Run as the program; tests call `main`, which leaves the interpreter unchanged."""
         gc.set_threshold(ALLOCATIONS_COUNT)
         gc.enable()  # whoever loaded us may have turned it off meanwhile
         try:
@@ -157,7 +157,7 @@ class RootGroup(LazyGroup):
             gc.freeze()  # the end takes down everything anyway: no use in looking through it first
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse and run; end with a sentence when there is no room for the output."""
+        """Parse and run; report output that cannot be written."""
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
@@ -167,7 +167,7 @@ class RootGroup(LazyGroup):
             _give_up_output(error)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line; nothing on it may be anything but text."""
+        """Parse the command line; arguments that are not UTF-8 are refused."""
         ctx.meta[_WORDS] = tuple(args)
         for each in args:
             if not ctx.resilient_parsing and not is_text(each):
@@ -175,7 +175,7 @@ class RootGroup(LazyGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; end with a sentence when it raises a HolonError."""
+        """Run the command; report a HolonError."""
         try:
             return super().invoke(ctx)
         except click.UsageError as slip:

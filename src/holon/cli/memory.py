@@ -126,7 +126,7 @@ def rebuild(target: Target, *, no_wait: bool) -> None:
 
 
 def _require_text(text: str, what: str, *, hint: str) -> None:
-    """Refuse what no runtime would take, in words for people."""
+    """Refuse arguments that the runtime would refuse."""
     from holon.model.errors import BadInputError
 
     if not text.strip():
@@ -139,7 +139,7 @@ def _require_text(text: str, what: str, *, hint: str) -> None:
 
 
 def _watched(target: Target, index: "JsonValue") -> "JsonValue":
-    """Look at the rebuild until it is done; say how far it has come."""
+    """Poll the rebuild until it is complete; print the progress."""
     import time
 
     while index.get("state") != "ready":

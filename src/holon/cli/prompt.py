@@ -102,7 +102,7 @@ def _fresh_key() -> str:
 
 
 def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
-    """Say that a used-up budget keeps the message from being answered, if it is so."""
+    """Print that an exhausted budget delays the message, if so."""
     pace = target.read("status").get("pace") or {}
     until = pace.get("held_until") or (pace.get("used_up") or {}).get("until")
     if until is None:
@@ -141,7 +141,7 @@ def _show_answer(
 
 
 def _awaited(wait: Callable[[], "JsonValue"], *, is_told: bool) -> "JsonValue":
-    """Wait, one request after the other, until the message has ended; say what holds it up."""
+    """Repeat the waiting request until the message has ended; print what delays it."""
     told = set[tuple[str, str]]()
     while True:
         answer = as_object(_repeated(wait), "answered")
@@ -157,7 +157,7 @@ def _awaited(wait: Callable[[], "JsonValue"], *, is_told: bool) -> "JsonValue":
 
 
 def _repeated(wait: Callable[[], "JsonValue"]) -> "JsonValue":
-    """Send the request again while the runtime is away, for as long as a restart may take."""
+    """Repeat the request while the runtime is unavailable, for the duration of a restart."""
     from holon.client.connection import ForeignServerError, SilentRuntimeError
     from holon.client.control_client import ControlError
     from holon.client.endpoint import NoRuntimeError
@@ -179,7 +179,7 @@ def _repeated(wait: Callable[[], "JsonValue"]) -> "JsonValue":
 
 @contextmanager
 def _accepted(receipt: "JsonValue", see: str) -> Iterator[None]:
-    """Let who waits know, when the runtime goes away, that nothing need be sent again."""
+    """Report, if the runtime becomes unavailable, that the message is queued."""
     try:
         yield
     except Exception as error:

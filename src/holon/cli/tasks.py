@@ -28,10 +28,10 @@ _task_id = click.argument("task_id", metavar="TASK", type=TEXT)
 
 
 class _RunsByDefault(click.Group):
-    """A group that takes what `run` takes itself, as it did in earlier versions."""
+    """A group that runs `run` if given its arguments without a command, as in earlier versions."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command in where there is a command line to run and none of ours."""
+        """Insert the command if none was given."""
         has_cmd = any(each == "--cmd" or each.startswith("--cmd=") for each in args)
         if has_cmd and args[0] not in self.commands:
             args = ["run", *args]
@@ -183,7 +183,7 @@ def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None)
 
 
 def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
-    """Look at the output until it is all there, or the time is up."""
+    """Poll the output until it is complete or the time is up."""
     deadline_ns = time.monotonic_ns() + wait_ms * 1_000_000
     pause_ms = _FIRST_PAUSE_MS
     while True:

@@ -34,10 +34,10 @@ class _TimerOptions(TypedDict):
 
 
 class _CreatesByDefault(click.Group):
-    """A group that takes the options of `create` itself."""
+    """A group that runs `create` if given its options without a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command in where there are only its options."""
+        """Insert the command if only its options were given."""
         if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
             args = ["create", *args]
         return super().parse_args(ctx, args)
@@ -102,7 +102,7 @@ def create(target: Target, /, **asked: Unpack[_TimerOptions]) -> None:
 
 
 def _require_one_form(asked: _TimerOptions) -> None:
-    """Refuse what is no timer, whoever would be asked for it."""
+    """Refuse an invalid combination of timer options."""
     if asked["every_ms"] is not None and not (asked["after_ms"] or asked["expression"]):
         raise click.UsageError("--every-ms needs --after-ms: when it first fires")
     if (asked["after_ms"] is None) == (asked["expression"] is None):
@@ -114,7 +114,7 @@ def _require_one_form(asked: _TimerOptions) -> None:
 
 
 def _created(target: Target, body: "dict[str, JsonValue]") -> "JsonValue":
-    """Have the timer made; a schedule the runtime cannot read is a slip of the command line."""
+    """Create the timer; an invalid schedule is reported as bad usage."""
     from holon.client.control_client import ControlError
 
     given = {name: value for name, value in body.items() if value is not None}
@@ -137,7 +137,7 @@ def _told(answer: "JsonValue") -> list[str]:
 
 
 def _rhythm(timer: "JsonValue") -> str:
-    """How it repeats: a span, or an expression with the zone it is meant in."""
+    """Return how it repeats: an interval, or a cron expression with its time zone."""
     from holon.cli.console.output import span
 
     if timer.get("expression") is None:

@@ -139,7 +139,7 @@ def _holds(table: Mapping[str, JsonValue], path: _Path) -> bool:
 
 
 def _remove(document: _Table, path: _Path) -> None:
-    """Take the value out, and the tables that are empty without it and hold no comment."""
+    """Remove the value, and the tables that are then empty and hold no comment."""
     if not _holds(document, path):
         return
     tables = [document]

@@ -57,7 +57,7 @@ _EFFORT: Final = TextValue("a word such as low, medium or high", "[a-z]{1,20}")
 
 
 class Setting(Record, frozen=True, kw_only=True):
-    """One row."""
+    """One setting of the table."""
 
     key: str
     value_type: ValueType

@@ -37,7 +37,7 @@ def status(target: Target) -> None:
 
 
 def show_status(target: Target) -> None:
-    """Print the summary of the agent that is meant."""
+    """Print the summary of the selected agent."""
     if target.named_agent is None:  # the runtime knows whom that means: one call less
         answer = as_object(target.client.get_json("/status"), "agent")
     else:
@@ -99,7 +99,7 @@ def _tokens(agent: "JsonValue") -> str:
 
 
 def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
-    """What bounds the agent, and what holds it; a budget without a bound has no line."""
+    """Return the agent's budgets and what holds it; unlimited budgets are omitted."""
     from holon.cli.console.output import moment_utc
 
     for measure in pace.get("measures") or ():
@@ -158,7 +158,7 @@ def _failure(failure: "JsonValue") -> str:
 
 
 def _unconfined(execution: "JsonValue") -> str:
-    """What the agent's own commands can do that no boundary keeps them from."""
+    """Return what the agent's commands may do because no boundary prevents it."""
     held, profile = execution.get("policy") or {}, execution.get("profile") or {}
     if not profile.get("process_execution_exposed"):
         return ""
@@ -174,7 +174,7 @@ def _unconfined(execution: "JsonValue") -> str:
 
 
 def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:
-    """Which file to look at because somebody else may be behind what it says now."""
+    """Return which instruction file to review because external content may have changed it."""
     from holon.cli.console.output import moment_utc
 
     if not tainted:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def complete_template(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer the user's templates."""
+    """Complete the user's templates."""
     del ctx, param
     import os
 
@@ -57,17 +57,17 @@ def complete_template(
 
 
 def as_address(text: str) -> str:
-    """Return an address without the slash that one copied from a browser may end in."""
+    """Return a URL without a trailing slash."""
     return text.rstrip("/") if _is_address(text) else text
 
 
 def as_selector(text: str) -> str:
-    """Return what a person wrote as the store reads it; a path is completed where they stand."""
+    """Normalize a template argument; a path is resolved against the current directory."""
     return as_source(text) if "/" in text or text.startswith(".") else text
 
 
 def as_source(text: str) -> str:
-    """Do the same where no id is meant: a bare name is a directory here."""
+    """Normalize a source argument: a bare name is a directory, not a template id."""
     import os
 
     if _is_address(text):
@@ -261,7 +261,7 @@ def remove(template_id: str, home: Path, as_json: bool) -> None:
 
 @contextmanager
 def _failing(*, as_json: bool) -> Iterator[None]:
-    """End with a failure where a template that was named well cannot be used."""
+    """Report an unusable template as a failure."""
     from holon.cli.console.failures import end_failed
     from holon.model.agents import BadTemplateError
     from holon.model.guidance import BadSkillRefError

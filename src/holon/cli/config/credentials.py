@@ -158,7 +158,7 @@ def _kind_of(text: str) -> "CredentialKind":
 
 
 def _read_secret() -> str:
-    """Return what stands on standard input, without the line break a shell puts behind it."""
+    """Return stdin without a trailing line break."""
     from holon.adapters.system.credential_file import BadCredentialError
     from holon.model.limits import CREDENTIAL_BYTES_MAX
 

@@ -119,7 +119,7 @@ def _action(command: str, why: str) -> JsonValue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answers:
-    """What the person said."""
+    """The answers of the operator."""
 
     provider: str
     model: str

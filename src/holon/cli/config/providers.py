@@ -140,7 +140,7 @@ def set_provider(provider: str, home: Path, as_json: bool, **options: str | None
 
 
 def _require_usable(home: Path, provider: str, fields: Mapping[str, str]) -> None:
-    """Refuse a description that could never be used."""
+    """Refuse settings of a provider that could never work."""
     from holon.config.config_file import read_config
 
     kept = {path for path, _ in read_config(home).leaves() if path[:2] == ("providers", provider)}

@@ -174,7 +174,7 @@ def schema(as_json: bool) -> None:
 
 
 def in_words(value: "PlainValue") -> str:
-    """Return a value as the command line takes it."""
+    """Format a value as on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(value) if isinstance(value, tuple) else str(value)
@@ -218,7 +218,7 @@ def _warn_if_overruled(key: "SettingKey") -> None:
 
 
 def warn_if_served(home: Path) -> None:
-    """Say that a change waits for a restart, if the files of the home name a living service."""
+    """Print that a restart is needed, if a service of the home is running."""
     from holon.adapters.exec.process_table import is_living
     from holon.adapters.system.run_files import RunFiles
 
@@ -231,7 +231,7 @@ def warn_if_served(home: Path) -> None:
 
 
 def _path_in_file(home: Path, text: str) -> tuple[str, ...]:
-    """Return where the file has a key; one nobody knows must at least be there."""
+    """Return the path of a key; an unknown key must exist in the file."""
     from holon.config.config_file import UnknownSettingError, read_config
     from holon.config.setting_keys import find_key, path_of
 

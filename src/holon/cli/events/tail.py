@@ -73,7 +73,7 @@ def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
 def _newest(
     target: Target, limit: int, mode: "DisplayMode"
 ) -> tuple[list["PresentedEvent"], "Query"]:
-    """Return what is to be shown, and where to follow from."""
+    """Return the events to show, and the cursor to follow from."""
     from holon.cli.events.presented import presented_event
     from holon.projections.events.presented import shows
 
@@ -93,7 +93,7 @@ def _newest(
 
 
 def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["PresentedEvent"]:
-    """Yield what happens, until the home is found on another timeline."""
+    """Yield new events, until the epoch of the event log changes."""
     from holon.cli.events.presented import presented_event
     from holon.client.control_client import ControlError
     from holon.client.event_stream import EPOCH_CHANGED, envelope_of, follow

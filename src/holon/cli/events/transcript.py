@@ -94,7 +94,7 @@ def _result_lines(result: "JsonValue") -> Iterator[str]:
 
 
 def _attempt_lines(timeline: "JsonValue") -> Iterator[str]:
-    """Attempts are worth a line only when there was more than the one that worked."""
+    """Return the attempts of a round, unless a single one succeeded."""
     from holon.cli.console.output import cell_text
 
     attempts = (timeline or {}).get("attempts") or ()

@@ -121,14 +121,14 @@ def restore(file: Path, home: Path, replace: bool, as_json: bool) -> None:
 
 
 class _Progress:
-    """Says how far long work is, each tenth of the way once."""
+    """Prints progress in steps of ten percent."""
 
     def __init__(self, *, is_silent: bool) -> None:
         self._is_silent = is_silent
         self._said: tuple[str, int] | None = None
 
     def show(self, what: str, done: int, total: int) -> None:
-        """Take note of how far it is."""
+        """Update the progress."""
         tenth = 10 * done // total if total else done // 1_000
         if self._is_silent or (what, tenth) == self._said:
             return

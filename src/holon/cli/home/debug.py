@@ -179,7 +179,7 @@ def prompt_frame(target: Target, text: str | None, full: bool) -> None:
 
 
 def _prompt_lines(view: "JsonValue", *, full: bool) -> list[str]:
-    """Return what surrounds a prompt, a row for each section, and their texts if asked for."""
+    """Return the sections of a prompt frame as rows, with their texts if requested."""
     from holon.cli.console.output import Column, fact_lines, indented, record_lines
 
     columns = (

@@ -35,7 +35,7 @@ _DIRECTORY: Final = PathParam(exists=True, file_okay=False, resolve_path=True)
 
 
 class RunFlags(TypedDict):
-    """The flags, as click hands them over."""
+    """The options as click passes them."""
 
     agent: str | None
     create_agent: bool
@@ -250,7 +250,7 @@ def _show_failure(error: "HolonError") -> None:
 
 
 def _tell_how_to_go_on(end: "RunOutcome") -> None:
-    """Say what is left to do, when something is."""
+    """Print the work that is left, if any."""
     from holon.cli.console.terminal_text import one_line
 
     said = _left_over(end)

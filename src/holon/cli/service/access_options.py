@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class AccessFlags(TypedDict):
-    """The flags, as click hands them over."""
+    """The options as click passes them."""
 
     access: str | None
     listen: str | None
@@ -87,14 +87,14 @@ _OPTIONS = (
 
 
 def access_options(command: _Command) -> _Command:
-    """Let the command be told where to listen and for whom."""
+    """Add the access options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def is_told(ctx: click.Context) -> bool:
-    """Whether the command line says anything about access; a variable is no such word."""
+    """Whether the command line has an access option; environment variables do not count."""
     return any(
         ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         for name in AccessFlags.__annotations__
@@ -102,7 +102,7 @@ def is_told(ctx: click.Context) -> bool:
 
 
 def serve_request(flags: AccessFlags, known: "RecordedOptions | None" = None) -> "ServeRequest":
-    """What the flags ask for; what they leave open is as it is known from before."""
+    """Return the access request; missing options keep their recorded values."""
     from dataclasses import replace
 
     from holon.model.values import parse_agent_id
@@ -153,7 +153,7 @@ def _with_access(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
 
 
 def _one_address(flags: AccessFlags) -> tuple[str | None, str | None, int | None]:
-    """Where to listen: a whole address, or a host and a port; an option outdoes the variable."""
+    """Return where to listen: an address, or host and port; options override variables."""
     from holon.serve.access_plan import split_address
 
     listen, host, port = flags["listen"], flags["host"], flags["port"]
@@ -184,7 +184,7 @@ def _with_token(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
 
 
 def warn_of_token() -> None:
-    """Say that a token among the arguments is no secret any more."""
+    """Warn that a token among the arguments is visible to other users."""
     ctx = click.get_current_context(silent=True)
     if ctx is None or ctx.get_parameter_source("token") is not ParameterSource.COMMANDLINE:
         return
@@ -196,7 +196,7 @@ def warn_of_token() -> None:
 
 
 def _one_token(flags: AccessFlags) -> tuple[str | None, Path | None]:
-    """The token or its file; a file that was named is stronger than a variable."""
+    """Return the token or its file; a file option overrides a variable."""
     token, file = flags["token"], flags["token_file"]
     if token is None or file is None:
         return token, file

@@ -253,7 +253,7 @@ def _daemon(home: Path, wait_s: int, asked: "ServeRequest") -> "Daemon":
 
 
 def _fingerprint(home: Path, asked: "ServeRequest") -> str | None:
-    """What a start would use; nothing when the settings cannot be read: a status needs none."""
+    """Return the fingerprint of a start, or None if the settings are invalid."""
     from holon.adapters.system.private_file import FileUnusableError
     from holon.config.config_file import BadConfigError
     from holon.config.load_settings import load_settings

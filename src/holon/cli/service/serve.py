@@ -83,7 +83,7 @@ def serve(
 
 
 def _announcer(as_json: bool, ready_handle: int | None) -> "Callable[[RuntimeFacts], None]":
-    """Who is told where it listens; in the background only the log, which the service writes."""
+    """Return where readiness is announced; a background service only writes its log."""
     if ready_handle is not None:
         return lambda facts: None
     return _announce_json if as_json else _announce
@@ -111,7 +111,7 @@ def _announce_json(facts: "RuntimeFacts") -> None:
 
 @contextmanager
 def _heard_or_not(stream: TextIO) -> Iterator[None]:
-    """Let what is said in the block be lost when it cannot be written."""
+    """Ignore output errors in the block."""
     try:
         yield
     except OSError:

@@ -19,10 +19,10 @@ async def show(context: HttpContext, call: Call) -> AgentSkillsView:
 
 async def install(context: HttpContext, call: Call) -> SkillReceipt:
     """Put a skill into the agent's home."""
-    agent_id, asked = named_agent(call), call.taken(InstallSkillRequest)
-    kind = None if asked.kind is None else asked.kind.value
+    agent_id, request = named_agent(call), call.body_as(InstallSkillRequest)
+    kind = None if request.kind is None else request.kind.value
     made = await context.host.skills.install(
-        agent_id, asked.name, kind=kind, copies=asked.copy, force=asked.force
+        agent_id, request.name, kind=kind, copies=request.copy, force=request.force
     )
     return SkillReceipt(
         ok=True,
@@ -36,8 +36,8 @@ async def install(context: HttpContext, call: Call) -> SkillReceipt:
 
 async def uninstall(context: HttpContext, call: Call) -> SkillReceipt:
     """Take a skill out of the agent's home."""
-    agent_id, asked = named_agent(call), call.taken(UninstallSkillRequest)
-    gone = await context.host.skills.uninstall(agent_id, asked.name, force=asked.force)
+    agent_id, request = named_agent(call), call.body_as(UninstallSkillRequest)
+    gone = await context.host.skills.uninstall(agent_id, request.name, force=request.force)
     return SkillReceipt(
         ok=True,
         agent_id=agent_id,

@@ -45,23 +45,23 @@ class SourceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 async def search(context: HttpContext, call: Call) -> MemoryHits:
     """Search an agent's memory."""
-    agent_id, asked = await shown_agent(context, call), call.asked(SearchQuery)
-    found = await context.host.memory.search(
+    agent_id, query = await shown_agent(context, call), call.query_as(SearchQuery)
+    result = await context.host.memory.search(
         agent_id,
-        asked.query,
-        limit=asked.limit,
-        include_all_workspaces=asked.include_all_workspaces,
+        query.query,
+        limit=query.limit,
+        include_all_workspaces=query.include_all_workspaces,
     )
-    hits = tuple(ShownHit(**msgspec.structs.asdict(hit)) for hit in found.hits)
-    return MemoryHits(results=hits, index=found.status, notes=found.notes)
+    hits = tuple(ShownHit(**msgspec.structs.asdict(hit)) for hit in result.hits)
+    return MemoryHits(results=hits, index=result.status, notes=result.notes)
 
 
 async def get(context: HttpContext, call: Call) -> ShownText:
     """Show the exact text behind a hit."""
-    agent_id, asked = await shown_agent(context, call), call.asked(SourceQuery)
-    source_ref = require_source_ref(asked.source_ref)
-    found = await context.host.memory.get(agent_id, source_ref, chars_max=asked.max_chars)
-    if found is None:
+    agent_id, query = await shown_agent(context, call), call.query_as(SourceQuery)
+    source_ref = require_source_ref(query.source_ref)
+    text = await context.host.memory.get(agent_id, source_ref, chars_max=query.max_chars)
+    if text is None:
         raise RefusedError(
             Refusal(
                 code=RefusalCode.MEMORY_SOURCE_NOT_FOUND,
@@ -70,19 +70,19 @@ async def get(context: HttpContext, call: Call) -> ShownText:
                 field="source_ref",
             )
         )
-    return ShownText(**msgspec.structs.asdict(found))
+    return ShownText(**msgspec.structs.asdict(text))
 
 
 async def status(context: HttpContext, call: Call) -> ShownIndex:
     """Say how the index of an agent stands."""
     agent_id = await shown_agent(context, call)
-    found = await context.host.memory.status(agent_id)
+    index_status = await context.host.memory.status(agent_id)
     notes = await _unusable_files(context, agent_id)
-    return ShownIndex(**msgspec.structs.asdict(found), notes=notes)
+    return ShownIndex(**msgspec.structs.asdict(index_status), notes=notes)
 
 
 async def _unusable_files(context: HttpContext, agent_id: AgentId) -> tuple[str, ...]:
-    """Name the memory files no search would find anything in, in the words of a search."""
+    """Return notes on the memory files that the search cannot cover."""
     files = ContainedFiles().under(agent_home_of(context.facts.home_dir, agent_id))
     notes: list[str] = []
     for path in MEMORY_FILES.values():

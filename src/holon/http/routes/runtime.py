@@ -126,7 +126,7 @@ HANDSHAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
 
 
 async def readiness(context: HttpContext, call: Call) -> ReadinessAnswer:
-    """Say that requests are taken: nobody is answered before recovery is done."""
+    """Report that requests are accepted, which is the case once recovery is complete."""
     del call
     return ReadinessAnswer(
         ok=True, ready=True, pid=context.facts.pid, version=context.facts.version
@@ -170,12 +170,12 @@ async def shutdown(context: HttpContext, call: Call) -> ShutdownAnswer:
 
 def _startup_surface(context: HttpContext) -> dict[str, str]:
     facts = context.facts
-    found = {"base_url": facts.base_url, "default_agent": str(facts.default_agent)}
+    facts_shown = {"base_url": facts.base_url, "default_agent": str(facts.default_agent)}
     if facts.advertise_url is not None:
-        found["advertise_url"] = facts.advertise_url
+        facts_shown["advertise_url"] = facts.advertise_url
     if facts.workspace_dir is not None:
-        found["workspace_dir"] = facts.workspace_dir
-    return found
+        facts_shown["workspace_dir"] = facts.workspace_dir
+    return facts_shown
 
 
 def _runtime_surface() -> dict[str, str]:

@@ -33,13 +33,13 @@ from holon.wire.responses import (
 
 async def list_tasks(context: HttpContext, call: Call) -> TaskPage:
     """Page through an agent's tasks."""
-    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
-    after = after_id(asked, TaskId, what="task id")
-    found = await context.host.reads.tasks.tasks_page(agent_id, after=after, limit=asked.limit)
+    agent_id, query = await shown_agent(context, call), call.query_as(AfterQuery)
+    after = after_id(query, TaskId, what="task id")
+    tasks = await context.host.reads.tasks.tasks_page(agent_id, after=after, limit=query.limit)
     return TaskPage(
-        tasks=tuple(task_slim_view(each) for each in found),
-        limit=asked.limit,
-        next_after=next_after(asked, [each.id for each in found]),
+        tasks=tuple(task_slim_view(each) for each in tasks),
+        limit=query.limit,
+        next_after=next_after(query, [each.id for each in tasks]),
     )
 
 
@@ -64,17 +64,17 @@ async def output(context: HttpContext, call: Call) -> TaskOutputAnswer:
 
 async def create(context: HttpContext, call: Call) -> TaskAnswer:
     """Run a command in the background, for an agent."""
-    asked = call.taken(TaskRequest)
+    request = call.body_as(TaskRequest)
     order = CommandRequest(
-        cmd=asked.cmd,
-        summary=asked.summary,
-        workdir=asked.workdir,
-        shell=asked.shell,
-        login=asked.login,
-        tty=asked.tty,
-        accepts_input=asked.tty if asked.accepts_input is None else asked.accepts_input,
-        yield_time_ms=asked.yield_time_ms,
-        max_output_tokens=asked.max_output_tokens,
+        cmd=request.cmd,
+        summary=request.summary,
+        workdir=request.workdir,
+        shell=request.shell,
+        login=request.login,
+        tty=request.tty,
+        accepts_input=request.tty if request.accepts_input is None else request.accepts_input,
+        yield_time_ms=request.yield_time_ms,
+        max_output_tokens=request.max_output_tokens,
     )
     task = await context.host.commands.start(named_agent(call), order, key=idempotency_key(call))
     return TaskAnswer(ok=True, task=task_slim_view(task))
@@ -83,7 +83,7 @@ async def create(context: HttpContext, call: Call) -> TaskAnswer:
 async def feed(context: HttpContext, call: Call) -> TaskInputAnswer:
     """Write to a task's input."""
     task = await own_task(context, call)
-    receipt = await context.host.commands.feed(task, call.taken(TaskInputRequest).input)
+    receipt = await context.host.commands.feed(task, call.body_as(TaskInputRequest).input)
     return TaskInputAnswer(
         ok=True,
         task_id=task.id,

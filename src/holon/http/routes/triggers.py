@@ -57,7 +57,7 @@ async def judge_enqueue(context: HttpContext, call: Call) -> Reply | None:
 
 
 async def _judge(context: HttpContext, call: Call, mode: TriggerDeliveryMode) -> Reply | None:
-    """Turn away a body nobody would keep.
+    """Refuse a body that would not be stored.
 
     At an address that opens nothing it is as if nothing were served there; a stopped agent is
     refused by its name.

@@ -17,7 +17,7 @@ from holon.wire.responses import WorkspaceAnswer
 async def attach(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Make a directory the place where the agent works."""
     agent_id = named_agent(call)
-    await context.host.workspaces.attach(agent_id, call.taken(AttachRequest).path)
+    await context.host.workspaces.attach(agent_id, call.body_as(AttachRequest).path)
     return await _answer(context, agent_id)
 
 
@@ -31,7 +31,7 @@ async def leave(context: HttpContext, call: Call) -> WorkspaceAnswer:
 async def detach(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Make the agent forget a workspace."""
     agent_id = named_agent(call)
-    await context.host.workspaces.detach(agent_id, call.taken(DetachRequest).workspace_id)
+    await context.host.workspaces.detach(agent_id, call.body_as(DetachRequest).workspace_id)
     return await _answer(context, agent_id)
 
 
