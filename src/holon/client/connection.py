@@ -95,7 +95,7 @@ class Connection:
         while parser.head is None:
             heard = self._socket.recv(RECEIVE_BYTES)
             if not heard:
-                raise NotHttpError("it hung up without an answer")
+                raise NotHttpError("it closed the connection without a response")
             came = parser.feed(heard)
         self._socket.settimeout(self._timeout_s)
         return HttpResponse(parser.head.status, _pieces(self._socket, parser, came))
@@ -152,7 +152,7 @@ def _request(first: str, lines: Mapping[str, str]) -> bytes:
     text = "\r\n".join([first, *(f"{name}: {value}" for name, value in lines.items())])
     parts = [first, *lines.values()]
     if first.count(" ") != 2 or not all(part.isascii() and part.isprintable() for part in parts):
-        raise BadEndpointError("a path, a token or a header holds a character it cannot hold")
+        raise BadEndpointError("invalid character in a path, token or header")
     return f"{text}\r\n\r\n".encode("ascii")
 
 
@@ -176,13 +176,11 @@ def connection_errors(endpoint: Endpoint) -> Iterator[None]:
     try:
         yield
     except _NOBODY:
-        raise NoRuntimeError(f"no runtime answers on {where}", hint=START_ONE) from None
+        raise NoRuntimeError(f"no runtime responds on {where}", hint=START_ONE) from None
     except TimeoutError:
-        raise SilentRuntimeError(f"the service on {where} does not answer") from None
+        raise SilentRuntimeError(f"the service on {where} does not respond") from None
     except NotHttpError as error:
-        raise ForeignServerError(
-            f"what answers on {where} is not a Holon runtime: {error}"
-        ) from None
+        raise ForeignServerError(f"the server on {where} is not a Holon runtime: {error}") from None
     except OSError as error:
         why = error.strerror or str(error)
         raise SilentRuntimeError(f"the connection to {where} broke: {why}") from None

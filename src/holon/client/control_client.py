@@ -78,7 +78,7 @@ class ControlClient:
         try:
             return msgspec.json.decode(content)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise ForeignServerError(f"{shown(self.endpoint)} did not answer with JSON") from None
+            raise ForeignServerError(f"{shown(self.endpoint)} did not respond with JSON") from None
 
     def post(
         self,
@@ -128,8 +128,8 @@ class ControlClient:
             return decode(content, returns)
         except DecodeError as error:
             raise ForeignServerError(
-                f"{shown(self.endpoint)} answered something else than asked: {error.message}",
-                hint="is it a runtime of another version?",
+                f"{shown(self.endpoint)} sent an unexpected response: {error.message}",
+                hint="it may be a runtime of another version",
             ) from None
 
     def _prefixed(self, target: str) -> str:

@@ -80,7 +80,7 @@ def find_endpoint(home: Path, wanted: EndpointOptions, environ: Mapping[str, str
         return UnixEndpoint(files.socket)
     if address := _written_down(files):
         return _named(f"http://{address}", files, wanted, environ)
-    raise NoRuntimeError(f"no runtime serves {home}")
+    raise NoRuntimeError(f"no runtime is running for {home}")
 
 
 def _named(
@@ -92,10 +92,10 @@ def _named(
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise BadEndpointError(f"{address!r} is not the address of a runtime") from None
+        raise BadEndpointError(f"{address!r} is not a runtime address") from None
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in _PORTS or not parts.hostname or not plain:
-        raise BadEndpointError(f"{address!r} is not the address of a runtime")
+        raise BadEndpointError(f"{address!r} is not a runtime address")
     found = TcpEndpoint(
         host=_EVERYWHERE.get(parts.hostname, parts.hostname),
         port=_PORTS[parts.scheme] if port is None else port,

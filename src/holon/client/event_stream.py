@@ -86,8 +86,8 @@ def envelope_of(event: SseEvent) -> JsonValue:
     is_whole = type(told.get("event_seq")) is int and isinstance(told.get("payload"), dict)
     if not is_whole or not all(isinstance(told.get(name), str) for name in _TEXTS):
         raise ForeignServerError(
-            "the stream holds something that is no event",
-            hint="is it a runtime of another version, or another program?",
+            "the stream contains invalid events",
+            hint="it may be a runtime of another version, or another program",
         )
     return told
 

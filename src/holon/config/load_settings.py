@@ -239,7 +239,7 @@ def _contradicting_budgets(known: Mapping[str, SettingValue]) -> Iterator[BadCon
         yield BadSettingError(
             f"{usual.key}: {budget.default_tokens} (from {usual.where}) is more than"
             f" runtime.max_tool_output_tokens allows, which is {budget.tokens_max}",
-            hint="lower the one or raise the other",
+            hint="lower one or raise the other",
         )
 
 
@@ -248,7 +248,7 @@ def _contradicting_folders(known: Mapping[str, SettingValue]) -> Iterator[BadCon
     replay = known.get("runtime.provider_replay_dir")
     if record is not None and replay is not None:
         yield BadSettingError(
-            f"exchanges cannot be both recorded (from {record.where}) and played back"
+            f"exchanges cannot be recorded (from {record.where}) and replayed at the same time"
             f" (from {replay.where})",
             hint="unset one of the two",
         )

@@ -131,13 +131,13 @@ def _answer_on(files: RunFiles) -> Running | ForeignProcess | ProcessIdentity | 
     except NoRuntimeError:
         return None
     except (ForeignServerError, ControlError) as error:
-        return ForeignProcess(f"another program answers on {files.socket}: {error.message}")
+        return ForeignProcess(f"another program responds on {files.socket}: {error.message}")
     except SilentRuntimeError:
         return _silent(files, client.server_pid)
     if status is None:
-        return ForeignProcess(f"another program answers on {files.socket}")
+        return ForeignProcess(f"another program responds on {files.socket}")
     if Path(status.home_dir).resolve() != files.home.resolve():
-        return ForeignProcess(f"{files.socket} is answered by the runtime of {status.home_dir}")
+        return ForeignProcess(f"{files.socket} belongs to the runtime of {status.home_dir}")
     return Running(status, None if client.server_pid is None else identity_of(client.server_pid))
 
 
@@ -197,7 +197,7 @@ def told(
                 files,
                 state=DaemonState.RUNNING,
                 connectivity=ControlConnectivity.UNREACHABLE,
-                message=f"process {process.pid} serves this home and does not answer; "
+                message=f"process {process.pid} serves this home and does not respond; "
                 "see: holon daemon logs",
                 pid=process.pid,
             )
@@ -214,14 +214,14 @@ def told(
                 files,
                 state=DaemonState.STOPPED,
                 connectivity=ControlConnectivity.NOT_TRIED,
-                message="no runtime runs; start one with: holon daemon start",
+                message="no runtime is running; start one with: holon daemon start",
             )
         case NotRunning(left_behind=left):
             return _down(
                 files,
                 state=DaemonState.STALE,
                 connectivity=ControlConnectivity.UNREACHABLE,
-                message="the runtime is gone and left files behind; a start cleans them up",
+                message="no runtime is running; a start removes the files of an earlier one",
                 stale=left,
             )
         case ForeignProcess(what=what):
@@ -241,9 +241,9 @@ def said_of_copy(files: RunFiles) -> str | None:
     original = record.home_dir if record.home is None else record.home.path
     served = f", which process {record.pid} serves" if is_living(record.identity()) else ""
     return (
-        f"no runtime serves this home: it is a copy of {original}{served}. What runs there is left"
-        " alone. To go on here as a home of its own: holon daemon start; tasks that were running"
-        " are interrupted then, and its timers and queued messages are worked on here as well"
+        f"no runtime serves this home: it is a copy of {original}{served}. Its commands are left"
+        " alone. To start it as an independent home: holon daemon start; tasks that were running"
+        " are interrupted then, and its timers and queued messages are also processed here"
     )
 
 

@@ -88,8 +88,8 @@ def require_startable(files: RunFiles, asked: ServeRequest) -> None:
     require_token(asked)
     if asked.workspace_dir is not None and not os.path.isdir(asked.workspace_dir):
         raise NoWorkspaceError(
-            f"the workspace root {asked.workspace_dir} is not a folder",
-            hint="name one with --workspace-root",
+            f"the workspace root {asked.workspace_dir} is not a directory",
+            hint="choose one with --workspace-root",
         )
     plan = plan_access(asked.access)
     try:
@@ -103,8 +103,8 @@ def require_token(asked: ServeRequest) -> None:
     """Raise BadAccessError if a token is required that only the earlier process had."""
     if asked.has_token_by_value and asked.token is None:
         raise BadAccessError(
-            "the service was started with --token, and a token is never written down",
-            hint="give it again with --token, or with --token-file FILE for good",
+            "the service was started with --token, and tokens are not recorded",
+            hint="give it again with --token, or use --token-file FILE",
         )
 
 

@@ -171,11 +171,11 @@ class Daemon:
                 return _saying(already, f"already running as process {status.pid}", ok=True)
             case Unresponsive(process=process):
                 raise DaemonError(
-                    f"process {process.pid} serves this home and does not answer",
-                    hint="look at: holon daemon logs; to replace it: holon daemon restart",
+                    f"process {process.pid} serves this home and does not respond",
+                    hint="see: holon daemon logs; to replace it: holon daemon restart",
                 )
             case ForeignProcess(what=what):
-                raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
+                raise DaemonError(what, hint="nothing was changed; stop it, or move it away")
             case NotRunning():
                 require_token(self.asked)
                 held = hold_home(self.settings.home)  # not while `holon run`, say, has it
@@ -236,21 +236,21 @@ class Daemon:
             case ReadyOutcome.ENDED:
                 process.ends_within(DAEMON_SIGNAL_MS_MAX)  # it may still be writing down why
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
-                raise self._failed(began, "it ended before it was ready")
+                raise self._failed(began, "it ended during startup")
             case ReadyOutcome.TOO_LONG:
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
                 seconds = self.ready_ms_max // 1_000
                 raise self._failed(began, f"it was not ready after {seconds} s")
         if process.ends_within(DAEMON_STABLE_MS):
             process.end(grace_ms=0)
-            raise self._failed(began, "it ended right after it was ready")
+            raise self._failed(began, "it ended right after startup")
         for _ in range(_LOOKS_COUNT_MAX):  # it may be busy with what the last process left
             found = probe_runtime(self.files)
             if not isinstance(found, Unresponsive):
                 break
         if not isinstance(found, Running) or found.status.pid != process.pid:
             process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
-            raise self._failed(began, "it is ready and does not answer")
+            raise self._failed(began, "it started but does not respond")
         status = told(self.files, found, fingerprint=self.fingerprint)
         return _saying(status, f"started as process {process.pid}")
 
@@ -290,14 +290,14 @@ def stop_now(files: RunFiles) -> str:
             FailureFiles(files).clear()
             if copied is not None:
                 return copied
-            return "cleaned up after a runtime that is gone" if left else _NOTHING_RAN
+            return "removed the files of an earlier runtime" if left else _NOTHING_RAN
         case ForeignProcess(what=what):
-            raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
+            raise DaemonError(what, hint="nothing was changed; stop it, or move it away")
         case Unresponsive(process=process):
             return _end(files, process, began, ask=False)
         case Running(status=status, process=process):
             if process is None:
-                raise DaemonError(f"cannot tell which process serves {status.home_dir}")
+                raise DaemonError(f"cannot determine which process serves {status.home_dir}")
             return _end(files, process, began, ask=True)
 
 

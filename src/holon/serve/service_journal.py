@@ -67,7 +67,7 @@ class LifecycleFailures:
         del kind, trace
         if error is None:
             self._files.clear()
-            self._journal.note("ended", "ended in good order; what was accepted is kept")
+            self._journal.note("ended", "ended cleanly; accepted work is durable")
             return
         leaf = next(leaves_of(error), error)
         said = self._redactor.redact(sentence_of(leaf))

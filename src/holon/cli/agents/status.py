@@ -20,11 +20,11 @@ _DOLLAR_MICROS: Final = 1_000_000
 @click.command()
 @agent_options
 def status(target: Target) -> None:
-    """Say what an agent is doing and what it waits for.
+    """Show what an agent does and what it waits for.
 
     \b
     Exit codes:
-      0  here it is
+      0  success
       1  no runtime runs, or it has no such agent
 
     \b
@@ -71,7 +71,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     whose = {"agent_override": "this agent's own", "runtime_default": "the runtime's"}
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
     if (active := model.get("active_model")) not in (None, model.get("requested_model")):
-        yield "answered by", f"{active}; asked for was {model.get('requested_model')}"
+        yield "answered by", f"{active}; requested was {model.get('requested_model')}"
     if withheld := summary.get("withheld_tools"):
         yield "withheld", _with(", ".join(withheld), summary.get("withheld_tools_hint"))
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
@@ -112,9 +112,9 @@ def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
 
         yield "problem", unpriced_text(unpriced)
     if (until := pace.get("held_until")) is not None:
-        yield "held until", _with(moment_utc(until), "a budget is used up")
+        yield "held until", _with(moment_utc(until), "a budget is exhausted")
     if pace.get("rests_until_outside_input"):
-        yield "held until", "somebody says something: its own turns led nowhere"
+        yield "held until", "new external input: its own turns made no progress"
 
 
 def _figures(measure: "JsonValue", used: "JsonValue", allowed: "JsonValue") -> str:

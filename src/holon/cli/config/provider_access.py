@@ -45,7 +45,7 @@ def open_provider_access(home: Path) -> ProviderAccess:
     plane = build_plane(inspection.settings, environ, SecretRegistry(), SystemClock())
     faults = tuple(fault.message for fault in inspection.faults)
     warnings = tuple(
-        f"{name} is not a variable Holon reads; did you mean {meant}?"
+        f"{name} is not a Holon variable; did you mean {meant}?"
         for name, meant in unknown_names(environ, VARIABLES).items()
     )
     return ProviderAccess(
@@ -92,5 +92,5 @@ def warn_if_unlisted(plane: "ProviderResolver", ref: "ModelRef") -> None:
     if plane.route(ref.provider).transport in NETWORKLESS:
         return
     if plane.describe(ref).source is ModelInfoSource.UNKNOWN_FALLBACK:
-        told = f"{one_line(str(ref))} is not in the catalog: is the name right?"
-        click.echo(f"holon: {told} It gets default numbers.", err=True)
+        told = f"{one_line(str(ref))} is not in the catalog; check the name."
+        click.echo(f"holon: {told} It gets default limits.", err=True)

@@ -174,7 +174,7 @@ _VARIABLE: Final = "_HOLON_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that makes a shell complete holon's commands.
+    """Print the completion script for a shell.
 
     \b
     Examples:

@@ -47,7 +47,7 @@ class PathParam(click.Path):
         try:
             whole = os.path.abspath(named)
         except FileNotFoundError:
-            self.fail("the directory you stand in is gone; give the whole path", param, ctx)
+            self.fail("the current directory no longer exists; give an absolute path", param, ctx)
         if not is_text(whole):
             self.fail(f"{whole!r} is not UTF-8 text", param, ctx)
         return super().convert(value, param, ctx)
@@ -58,9 +58,7 @@ def default_home() -> Path:
     try:
         return Path.home() / ".holon"
     except RuntimeError:
-        raise click.UsageError(
-            "nobody says where your home is: set HOME, or name one with --home"
-        ) from None
+        raise click.UsageError("your home directory is unknown: set HOME, or use --home") from None
 
 
 def is_text(text: str) -> bool:
@@ -103,7 +101,7 @@ class HeaderTextParam(TextParam):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Validate the text."""
         if not value.isascii() or not value.isprintable():
-            self.fail("it may hold letters, digits and signs of ASCII only", param, ctx)
+            self.fail("only printable ASCII characters are allowed", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -122,12 +120,12 @@ def _read_stdin() -> str:
     from holon.model.limits import MESSAGE_BODY_BYTES_MAX
 
     if sys.stdin is None:  # closed by whoever called us
-        raise click.UsageError("there is no stdin to read the text from")
+        raise click.UsageError("stdin is closed; cannot read the text")
     content = sys.stdin.buffer.read(MESSAGE_BODY_BYTES_MAX + 1)
     if len(content) > MESSAGE_BODY_BYTES_MAX:
         raise click.UsageError(
             f"stdin is longer than {MESSAGE_BODY_BYTES_MAX} bytes;"
-            " what is large belongs into a file the agent can read"
+            " put large content into a file the agent can read"
         )
     try:
         return content.decode().replace("\r\n", "\n")

@@ -55,11 +55,11 @@ _CLIENT_OPTIONS = (
         show_default="the runtime of the home",
         help="The runtime to talk to: http://HOST:PORT or unix:/path/to/holon.sock.",
     ),
-    click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
+    click.option("--token", help="The control token.", show_default="$HOLON_CONTROL_TOKEN"),
     click.option(
         "--token-file",
         type=PathParam(dir_okay=False, path_type=Path),
-        help="The file that holds the token.",
+        help="The file with the token.",
     ),
 )
 
@@ -177,8 +177,8 @@ def _foreign() -> "ForeignServerError":
     from holon.client.connection import ForeignServerError
 
     return ForeignServerError(
-        "the runtime answered something else than asked",
-        hint="is it a runtime of another version, or another program?",
+        "the runtime sent an unexpected response",
+        hint="it may be a runtime of another version, or another program",
     )
 
 
@@ -241,7 +241,7 @@ def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[.
         metavar="NAME",
         shell_complete=complete_agent,
         show_default="$HOLON_AGENT_ID, or the runtime's default agent",
-        help="The agent that is meant.",
+        help="The agent.",
     )(runtime_options(command))
 
 
@@ -254,7 +254,7 @@ def page_options(command: _Command) -> _Command:
         show_default=True,
         help="How many to show.",
     )
-    follows = click.option("--after", type=TEXT, metavar="ID", help="Go on after this one.")
+    follows = click.option("--after", type=TEXT, metavar="ID", help="Start after this id.")
     return limited(follows(command))
 
 
@@ -291,4 +291,6 @@ def _tell_of_more(target: Target, page: "JsonValue") -> None:
     if following is not None and not target.as_json:
         from holon.cli.console.terminal_text import one_line
 
-        click.echo(f"holon: there may be more; go on with --after {one_line(following)}", err=True)
+        click.echo(
+            f"holon: there may be more; continue with --after {one_line(following)}", err=True
+        )

@@ -200,7 +200,7 @@ class _Session(msgspec.Struct):
         view = self.attention.view
         view.close()
         _end_at_the_next(self.attention, self.commands)
-        click.echo("holon: stopping (once more ends at once)", err=True)
+        click.echo("holon: stopping (press again to end at once)", err=True)
         try:
             await self.host.control.abort_run(agent_id)
         except RefusedError as refused:

@@ -39,7 +39,7 @@ _OPTIONS = (
         "--access",
         type=click.Choice(["local", "tunnel", "lan", "tailnet"]),
         show_default="local",
-        help="From where the control plane is meant to be reached.",
+        help="From where the control API is reachable.",
     ),
     click.option(
         "--listen",
@@ -49,19 +49,19 @@ _OPTIONS = (
         help="Where to listen.",
     ),
     click.option("--host", help="The address to listen on."),
-    click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes a free one."),
+    click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 selects a free one."),
     click.option(
         "--advertise",
         metavar="URL",
-        help="How others reach it. Trigger URLs begin with it, unless HOLON_CALLBACK_BASE_URL"
-        " says otherwise.",
+        help="The address for external callers. Trigger URLs begin with it, unless"
+        " HOLON_CALLBACK_BASE_URL is set.",
     ),
-    click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The token callers need."),
+    click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The control token."),
     click.option(
         "--token-file",
         type=PathParam(dir_okay=False, path_type=Path),
         show_default="<home>/run/token, made on the first start",
-        help="The file that holds it.",
+        help="The file with the control token.",
     ),
     click.option(
         "--workspace-root",
@@ -75,13 +75,13 @@ _OPTIONS = (
         envvar="HOLON_AGENT_ID",
         shell_complete=complete_agent,
         show_default="main",
-        help="Who is meant when nobody is named.",
+        help="The default agent.",
     ),
     click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
         show_default="runtime.log_level, which is info",
-        help="From which level on lines are written into the log.",
+        help="The minimum level of log entries.",
     ),
 )
 
@@ -189,8 +189,8 @@ def warn_of_token() -> None:
     if ctx is None or ctx.get_parameter_source("token") is not ParameterSource.COMMANDLINE:
         return
     click.echo(
-        "holon: every user of this machine can read --token in the list of processes;"
-        " use --token-file or HOLON_CONTROL_TOKEN, and another token",
+        "holon: every user of this machine can see --token in the process list;"
+        " use a new token with --token-file or HOLON_CONTROL_TOKEN",
         err=True,
     )
 
@@ -202,4 +202,4 @@ def _one_token(flags: AccessFlags) -> tuple[str | None, Path | None]:
         return token, file
     if _is_variable("token"):
         return None, file
-    raise click.UsageError("--token and --token-file contradict each other; give one of them")
+    raise click.UsageError("give --token or --token-file, not both")

@@ -74,7 +74,7 @@ async def prompt(context: HttpContext, call: Call) -> Prompted | PendingReply:
 
 
 async def create(context: HttpContext, call: Call) -> Done:
-    """Bring an agent into being."""
+    """Create an agent."""
     request = call.body_as(CreateAgentRequest)
     agent_id = _named(call)
     is_default = agent_id == context.facts.default_agent
@@ -149,7 +149,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/prompt",
         access=Access.CONTROL,
-        summary="Say something to an agent; with `wait_ms`, answer once it has led to an end.",
+        summary="Send a prompt to an agent; with `wait_ms`, respond once it has ended.",
         answer=prompt,
         headers=(*REPEATABLE, CLIENT_NAME),
         takes=PromptRequest,
@@ -161,7 +161,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/create",
         access=Access.CONTROL,
-        summary="Bring an agent into being.",
+        summary="Create an agent.",
         answer=create,
         takes=CreateAgentRequest,
         body_optional=True,
@@ -198,7 +198,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/current-run/abort",
         access=Access.CONTROL,
-        summary="End the running turn; the agent stays up.",
+        summary="Abort the running turn; the agent stays available.",
         answer=abort,
         takes=AbortRequest,
         body_optional=True,
@@ -210,7 +210,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/model",
         access=Access.CONTROL,
-        summary="Give an agent a model of its own.",
+        summary="Set the model of an agent.",
         answer=set_model,
         takes=ModelRequest,
         returns=Done,
@@ -221,7 +221,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/model/clear",
         access=Access.CONTROL,
-        summary="Give an agent the runtime's model back.",
+        summary="Reset an agent to the runtime's model.",
         answer=clear_model,
         returns=Done,
         refusals=(404,),

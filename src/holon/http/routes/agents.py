@@ -44,7 +44,7 @@ async def list_agents(context: HttpContext, call: Call) -> tuple[AgentListEntry,
 
 
 async def status(context: HttpContext, call: Call) -> AgentSummary:
-    """Sum an agent up."""
+    """The summary of an agent."""
     surface, around = await _looked_at(context, call)
     return agent_summary(surface, around)
 
@@ -75,7 +75,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/list",
         access=Access.READ,
-        summary="List the public agents by id, to choose one.",
+        summary="List the public agents by id.",
         answer=list_agents,
         query=AfterQuery,
         returns=tuple[AgentListEntry, ...],
@@ -85,7 +85,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/status",
         access=Access.READ,
-        summary="Sum an agent up.",
+        summary="The summary of an agent.",
         answer=status,
         returns=AgentSummary,
         refusals=(404,),
@@ -95,7 +95,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/state",
         access=Access.READ,
-        summary="Everything a projection of an agent starts from, and the event to go on after.",
+        summary="The state a projection of an agent starts from, and the event to resume after.",
         answer=state,
         returns=AgentStateSnapshot,
         refusals=(404,),
@@ -105,7 +105,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/models",
         access=Access.READ,
-        summary="The runtime's model, and the ones it falls back to.",
+        summary="The runtime's default model and its fallbacks.",
         answer=models,
         returns=ModelListing,
         tags=("runtime",),

@@ -81,7 +81,7 @@ async def create(context: HttpContext, call: Call) -> TaskAnswer:
 
 
 async def feed(context: HttpContext, call: Call) -> TaskInputAnswer:
-    """Write to a task's input."""
+    """Send input to a task."""
     task = await own_task(context, call)
     receipt = await context.host.commands.feed(task, call.body_as(TaskInputRequest).input)
     return TaskInputAnswer(
@@ -112,7 +112,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/tasks",
         access=Access.READ,
-        summary="An agent's tasks: those that have not ended first, newest movement first.",
+        summary="The tasks of an agent: open ones first, most recently changed first.",
         answer=list_tasks,
         query=AfterQuery,
         returns=TaskPage,
@@ -123,7 +123,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/tasks/{task_id}",
         access=Access.READ,
-        summary="Where one task stands.",
+        summary="Show a task.",
         answer=show,
         returns=TaskStatusView,
         refusals=(404,),
@@ -133,7 +133,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/tasks/{task_id}/output",
         access=Access.READ,
-        summary="What a task has written so far, within bounds.",
+        summary="The output of a task so far, bounded.",
         answer=output,
         returns=TaskOutputAnswer,
         refusals=(404,),
@@ -143,8 +143,8 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/tasks",
         access=Access.CONTROL,
-        summary="Run a command in the background; its result comes to the agent. Repeats safely"
-        " under an Idempotency-Key.",
+        summary="Run a command in the background; the agent gets the result. Idempotent under an"
+        " Idempotency-Key.",
         answer=create,
         headers=REPEATABLE,
         takes=TaskRequest,
@@ -156,7 +156,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/tasks/{task_id}/input",
         access=Access.CONTROL,
-        summary="Write to a task's input.",
+        summary="Send input to a task.",
         answer=feed,
         takes=TaskInputRequest,
         returns=TaskInputAnswer,
@@ -167,7 +167,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/tasks/{task_id}/stop",
         access=Access.CONTROL,
-        summary="End a task: politely the first time, for certain the second time.",
+        summary="Stop a task; a second stop kills it.",
         answer=stop,
         returns=TaskStopAnswer,
         refusals=(404,),
