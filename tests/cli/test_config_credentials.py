@@ -62,7 +62,7 @@ def test_a_secret_is_taken_in_and_never_given_out(home: Path) -> None:
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     (kept,) = CredentialFile(home).profiles().items()
     assert (kept[0], kept[1].kind, kept[1].material) == ("openai", CredentialKind.API_KEY, SECRET)
-    assert said[0][1] == f"openai (api_key) is kept in {file}\n"
+    assert said[0][1] == f"openai (api_key) is stored in {file}\n"
     assert json.loads(said[1][1]) == {"profile": "work", "kind": "bearer_token", "file": str(file)}
     names = [one["name"] for one in json.loads(said[3][1])["credentials"]]
     assert names == ["openai", "work"]

@@ -103,7 +103,7 @@ def test_nothing_a_terminal_would_obey_gets_through(
 def test_an_answer_that_is_no_json_is_told_as_such(tmp_path: Path, answer: bytes) -> None:
     done = asked(tmp_path, 200, answer, "status", "--agent", "a")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
-    assert "did not answer with JSON" in done.stderr
+    assert "did not respond with JSON" in done.stderr
 
 
 @pytest.mark.parametrize("answer", [[], {}, 1, None, "no"], ids=repr)

@@ -86,7 +86,7 @@ async def test_a_message_that_a_used_up_budget_holds_is_said_to_be_held(tmp_path
 @pytest.mark.parametrize(
     ("by", "why"),
     [
-        ("budget_used_up", "a budget is used up"),
+        ("budget_used_up", "a budget is exhausted"),
         ("provider_deferred", "the provider takes no more before then"),
     ],
 )

@@ -255,7 +255,7 @@ def test_a_runtime_that_is_ready_and_never_answers_is_ended(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = find_busy(monkeypatch, looks_count=9)
-    with pytest.raises(DaemonError, match="it is ready and does not answer"):
+    with pytest.raises(DaemonError, match="it started but does not respond"):
         daemon_of(place).start()
     assert len(set(seen)) == 1
     assert identity_of(seen[0]) is None

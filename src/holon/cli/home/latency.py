@@ -25,7 +25,7 @@ _PARTS: Final = ("queue_wait", "context_build", "provider", "tools", "cleanup")
 
 
 def read_latency(home: Path, agent: str, *, limit: int, events_limit: int) -> LatencyReport:
-    """Return where the time of the agent's newest turns went, by its newest events."""
+    """Return the latency of the agent's newest turns, from its newest events."""
     agent_id = parse_agent_id(agent)
 
     async def read() -> LatencyReport:
