@@ -20,6 +20,7 @@ from holon.ports.clock import Clock
 from holon.ports.providers import OnProgress
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import queued_messages
 from tests.support.builders import MAIN
 from tests.support.manual_clock import DAWN, ManualClock
 from tests.support.scripted_provider import Script, ScriptedProvider
@@ -278,7 +279,7 @@ def test_a_tick_that_is_put_off_after_its_timer_was_cancelled_is_silent() -> Non
         await house.host.timers.cancel(timer.id)  # its tick is in hand: the turn goes on
         await house.rest(4 * HOUR_MS)
         assert len(house.model.requests) == 1
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(queued_messages(house)) == 0
 
     run_house(story, setup=used_up(thinks_ms=30_000))
 

@@ -20,6 +20,7 @@ from holon.model.queue import (
 from holon.model.values import AgentId
 from tests.runtime.cast import prompt_for, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_messages
 from tests.runtime.telling import LifeLostError
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
@@ -181,7 +182,7 @@ def test_a_sender_who_lost_the_answer_to_a_crash_asks_again_and_gets_it(stop: bo
             await house.host.control.stop(MAIN)
         again = await house.host.admit(prompt_for("hello", key="k"))
         assert again.duplicate
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
 
@@ -226,7 +227,7 @@ def test_a_message_that_races_with_a_stop_is_either_queued_or_refused_never_both
         with pytest.raises(RefusedError) as caught:
             await house.prompt("hello")
         assert caught.value.refusal.code is RefusalCode.AGENT_STOPPED
-        assert house.rows("select * from messages") == []
+        assert kept_messages(house) == []
 
     run_house(story)
 

@@ -19,6 +19,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from holon.tools.wake import Sleep
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import call_states, message_states, open_turns
 from tests.runtime.telling import LifeLostError, crash_process
 from tests.support.builders import MAIN, a_task
 from tests.support.crash_store import CrashPlan, CrashStore, Side, die
@@ -81,8 +82,8 @@ def test_a_crash_on_either_side_of_any_commit_costs_nothing(number: int, side: S
         follow_ups = "select count(*) from messages where kind = 'internal_followup'"
         assert house.rows(follow_ups) == [(made,)]
         assert made + cut == 2, "each call ran once or is known to have been cut off"
-        assert house.rows("select distinct state from messages") == [("processed",)]
-        assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
+        assert set(message_states(house)) == {"processed"}
+        assert len(open_turns(house)) == 0
         texts = [brief.text for brief in await house.briefs()]
         assert texts.count("first done") == 1
         if not cut:
@@ -124,7 +125,7 @@ def test_a_call_that_was_under_way_is_answered_as_interrupted_and_not_run_again(
         await house.prompt("nail")
         await house.rest(60_000)
         assert hammer.blow_count == 1
-        assert house.rows("select state from tool_calls") == [("interrupted",)]
+        assert call_states(house) == ["interrupted"]
         assert INTERRUPTED.message in house.model.said()
         [failed] = [e for e in await house.events() if isinstance(e, ToolExecutionFailed)]
         assert failed.interrupted
@@ -150,7 +151,7 @@ def test_a_turn_that_kills_the_process_each_time_is_given_up_with_a_failure_brie
         assert poisoned.failure is not None
         assert poisoned.failure.kind == "poison_turn"
         assert harmless.related_message_id == following
-        assert house.rows("select state from messages") == [("aborted",), ("processed",)]
+        assert message_states(house) == ["aborted", "processed"]
         resumed = [e for e in await house.events() if isinstance(e, TurnResumed)]
         assert [e.resume_count for e in resumed] == list(range(1, TURN_RESUMES_COUNT_MAX + 1))
 

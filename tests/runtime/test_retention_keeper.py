@@ -24,6 +24,7 @@ from holon.model.work import PlanStatus
 from holon.ports.agents import AgentHomeError, NoHomes
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import active_waits, kept_items, kept_timers, open_turns
 from tests.support.builders import MAIN, an_identity
 from tests.support.fault_store import DiskFault
 from tests.support.manual_clock import DAWN
@@ -66,10 +67,10 @@ def test_unfinished_business_is_never_pruned() -> None:
         await house.host.timers.create(MAIN, after_ms=20 * HOUR_MS)
         await house.prompt("slow")
         await house.rest(5 * HOUR_MS)
-        assert house.rows("select count(*) from turns where state = 'open'") == [(1,)]
-        assert house.rows("select count(*) from timers") == [(1,)]
-        assert house.rows("select count(*) from work_items") == [(1,)]
-        assert house.rows("select count(*) from waits where state = 'active'") == [(1,)]
+        assert len(open_turns(house)) == 1
+        assert len(kept_timers(house)) == 1
+        assert len(kept_items(house)) == 1
+        assert len(active_waits(house)) == 1
 
     script = [rule("slow", says("done", after_ms=6 * HOUR_MS))]
     run_house(story, script=script, setup=Setup(retention=SHORT))

@@ -12,6 +12,7 @@ from holon.ports.journal import LogLevel
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.runtime.records import queued_messages
 from tests.support.builders import MAIN, an_identity
 
 LIVELY = [
@@ -38,7 +39,7 @@ def test_a_long_eventful_run_needs_no_rescue(seed: int) -> None:
             if number % 4 == 3:
                 await house.restart()
         await house.rest(3_600_000)
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(queued_messages(house)) == 0
 
     assert run_house(story, script=LIVELY, setup=Setup(seed=seed)).rescue_count == 0
 
@@ -144,7 +145,7 @@ def test_an_interrupted_lane_leaves_its_news_behind(seed: int) -> None:
         await house.prompt("quick", priority=Priority.NEXT)
         await house.host.control.abort_run(MAIN)
         await house.rest(100)
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(queued_messages(house)) == 0
 
     script = [rule("quick", says("ok")), LIVELY[2]]
     run_house(story, script=script, setup=Setup(seed=seed))

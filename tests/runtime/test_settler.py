@@ -10,6 +10,7 @@ from holon.model.events.event import AgentStateChanged, ClosureDecided, TurnEnde
 from holon.ports.failpoint import Failpoint
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import message_states, open_turns
 from tests.support.builders import MAIN, a_commit
 from tests.support.crash_store import CrashPlan, CrashStore, Side
 
@@ -85,7 +86,7 @@ def test_a_settlement_that_meets_a_changed_work_item_is_decided_anew() -> None:
         await house.rest(500)
         await house.host.work.edit(item.id, WorkItemEdit(), blocked_by="review")
         await house.rest(60_000)
-        assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
+        assert len(open_turns(house)) == 0
         [(briefs, turns)] = house.rows(
             "select (select count(*) from briefs), (select count(*) from turns)"
         )
@@ -127,6 +128,6 @@ def test_a_lane_that_lost_its_agent_right_before_the_end_settles_nothing() -> No
         assert fence.has_struck
         assert len(await house.briefs()) == 1
         assert len(house.model.requests) == 2
-        assert house.rows("select state from messages") == [("processed",)]
+        assert message_states(house) == ["processed"]
 
     run_house(story, setup=Setup(failpoints=fence))

@@ -14,6 +14,7 @@ from holon.model.wake import SystemTickEmitted
 from holon.runtime.turns.lane import Lane
 from tests.runtime.cast import calls, hint_for, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_hints, kept_waits, queued_messages, unseen_messages
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
 
@@ -45,17 +46,17 @@ def test_an_offer_that_was_held_back_is_silent_once_its_item_is_over() -> None:
     async def story(house: House) -> None:
         items = [await house.host.work.create(MAIN, objective=f"job {n}") for n in range(4)]
         for _ in range(2_000):  # the brake holds an offer back once enough of them were vain
-            if house.rows("select 1 from messages where state = 'queued'"):
+            if queued_messages(house):
                 break
             await house.rest(500)
-        assert house.rows("select 1 from messages where state = 'queued'")
+        assert queued_messages(house)
         asked_count = len(house.model.requests)
         for item in items:
             await house.host.work.complete(item.id)
         await house.rest(HOUR_MS)
-        assert house.rows("select 1 from messages where state = 'queued'") == []
+        assert queued_messages(house) == []
         assert len(house.model.requests) == asked_count
-        assert house.rows("select 1 from messages where unseen = 1") == [], "nor is it shown later"
+        assert unseen_messages(house) == [], "nor is it shown later"
 
     run_house(story, script=[rule("", says("hm"))])
 
@@ -69,7 +70,7 @@ def test_a_crash_around_a_tick_neither_loses_nor_repeats_a_hint(side: Side) -> N
         await house.rest(60_000)
         assert len(house.deaths) == 1
         assert house.rows("select kind, state from messages") == [("system_tick", "processed")]
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
         assert house.model.heard("news")
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
@@ -94,7 +95,7 @@ def test_a_crash_around_any_commit_of_a_reminder_neither_loses_nor_repeats_it(
         ticks = [e.tick_key for e in await house.events() if isinstance(e, SystemTickEmitted)]
         assert ticks.count("recheck") == 1
         assert house.model.heard("blocked by review")
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
 
@@ -118,7 +119,7 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
         await house.hint("forge", body="older")
         await house.rest(1_000)
         assert house.model.heard("newer")
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -177,7 +178,7 @@ def test_a_tick_that_has_no_place_lets_the_lane_rest_and_comes_when_there_is_one
         assert not house.model.heard("news")
         await house.rest(HOUR_MS)
         assert house.model.heard("news"), "what was put off is not lost"
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 

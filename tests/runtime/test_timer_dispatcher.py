@@ -17,6 +17,7 @@ from holon.model.wake import TimerFired
 from holon.runtime.wake import dispatcher
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_waits
 from tests.support.builders import MAIN, a_task, an_identity
 from tests.support.fault_store import DiskFault
 from tests.support.manual_clock import DAWN
@@ -178,7 +179,7 @@ def test_a_wait_that_nothing_ends_runs_out_and_says_so() -> None:
         await house.host.tasks.open(a_task())
         wait_id = await house.host.tasks.wait_for(a_task().id)
         await house.rest(WAIT_DEADLINE_DEFAULT_MS + 1_000)
-        assert house.rows("select state from waits") == [("expired",)]
+        assert [wait.state for wait in kept_waits(house)] == ["expired"]
         assert f"Nothing came in time for wait {wait_id}" in house.model.said()
         late = AdvanceTask(agent_id=MAIN, task_id=a_task().id, status=TaskStatus.COMPLETED)
         assert await house.host.tasks.report(late)
@@ -195,7 +196,7 @@ def test_a_wait_that_ends_in_time_does_not_run_out() -> None:
         done = AdvanceTask(agent_id=MAIN, task_id=a_task().id, status=TaskStatus.COMPLETED)
         await house.host.tasks.report(done)
         await house.rest(WAIT_DEADLINE_DEFAULT_MS + 1_000)
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
         assert len(house.model.requests) == 1
         assert house.clock.now() - (await house.briefs())[0].created_at > timedelta(hours=20)
 

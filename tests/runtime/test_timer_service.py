@@ -10,6 +10,7 @@ from holon.model.limits import DAY_MS, HOUR_MS, TIMER_DURATION_MS_MAX, TIMER_INT
 from holon.model.values import AgentId, TimerId, to_micros
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import active_timers, kept_items, kept_timers, kept_waits
 from tests.support.builders import MAIN, an_identity
 
 SLOW = rule("slow", says("done", after_ms=60_000))
@@ -32,7 +33,7 @@ def test_a_span_that_makes_no_sense_is_refused(after_ms: int, every_ms: int | No
         with pytest.raises(RefusedError) as caught:
             await house.host.timers.create(MAIN, after_ms=after_ms, every_ms=every_ms)
         assert caught.value.refusal.code is RefusalCode.BAD_DURATION
-        assert house.rows("select * from timers") == []
+        assert kept_timers(house) == []
 
     run_house(story)
 
@@ -46,7 +47,7 @@ def test_a_timer_needs_an_agent_that_takes_messages() -> None:
         with pytest.raises(RefusedError) as caught:
             await house.host.timers.create(MAIN, after_ms=1_000)
         assert caught.value.refusal.code is RefusalCode.AGENT_STOPPED
-        assert house.rows("select * from timers") == []
+        assert kept_timers(house) == []
 
     run_house(story)
 
@@ -96,7 +97,7 @@ def test_cancelling_the_timer_of_a_rest_ends_the_rest() -> None:
         await house.rest(1_000)
         [(timer_id,)] = house.rows("select timer_id from timers")
         await house.host.timers.cancel(TimerId(timer_id))
-        assert house.rows("select state from waits") == [("cancelled",)]
+        assert [wait.state for wait in kept_waits(house)] == ["cancelled"]
         await house.rest(600_000)
         assert len(house.model.requests) == 1
 
@@ -165,7 +166,7 @@ def test_a_schedule_that_never_comes_round_is_refused(expression: str, zone: str
             await house.host.timers.create_cron(MAIN, expression=expression, zone=zone)
         assert caught.value.refusal.code is RefusalCode.BAD_SCHEDULE
         assert caught.value.refusal.hint
-        assert house.rows("select * from timers") == []
+        assert kept_timers(house) == []
 
     run_house(story)
 
@@ -195,7 +196,7 @@ def test_an_agent_has_so_many_timers_and_no_more(monkeypatch: pytest.MonkeyPatch
         assert caught.value.refusal.code is RefusalCode.QUOTA_REACHED
         await house.host.timers.cancel(timers[0].id)
         await house.host.timers.create_cron(MAIN, expression="@daily")
-        assert house.rows("select count(*) from timers where status = 'active'") == [(3,)]
+        assert len(active_timers(house)) == 3
 
     run_house(story)
 
@@ -208,7 +209,7 @@ def test_work_items_and_agents_are_bounded_as_well(monkeypatch: pytest.MonkeyPat
     async def story(house: House) -> None:
         await house.prompt("plan")
         await house.rest(1_000)
-        assert house.rows("select count(*) from work_items") == [(2,)]
+        assert len(kept_items(house)) == 2
         said = [house.model.said(number) for number in range(len(house.model.requests))]
         assert any("quota_reached" in text for text in said)
         with pytest.raises(RefusedError) as caught:

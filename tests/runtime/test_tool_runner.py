@@ -12,6 +12,7 @@ from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import call_states
 from tests.support.builders import MAIN
 
 
@@ -83,7 +84,7 @@ def test_a_tool_with_an_outside_effect_is_run_once_whatever_its_rows_do() -> Non
         await house.prompt("look")
         await house.rest(1_000)
         assert tool.run_count == 1
-        assert house.rows("select state from tool_calls") == [("interrupted",)]
+        assert call_states(house) == ["interrupted"]
         assert house.model.heard("whether it took effect is unknown")
         await house.host.work.complete(item.id)
 

@@ -27,6 +27,13 @@ from holon.model.turns.turn import SafePoint, StopReason, TerminalKind
 from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, run_house
+from tests.runtime.records import (
+    kept_items,
+    kept_messages,
+    kept_turns,
+    message_states,
+    unseen_messages,
+)
 from tests.support.builders import MAIN
 from tests.support.fault_store import DiskFault
 from tests.support.scripted_provider import FAILURES, ScriptedCall, ScriptedRound
@@ -132,7 +139,7 @@ def test_an_interjection_during_a_model_call_is_answered_in_the_same_turn() -> N
         await house.rest(1_000)
         await house.prompt("stop thinking", priority=Priority.INTERJECT)
         await house.rest(60_000)
-        assert house.rows("select count(*) from turns") == [(1,)]
+        assert len(kept_turns(house)) == 1
         [brief] = await house.briefs()
         assert brief.text == "as you wish"
         assert INTERJECTION_HEADER in house.model.said()
@@ -149,7 +156,7 @@ def test_an_interjection_keeps_a_resting_agent_up_in_the_same_turn() -> None:
         interject_after_look(house, 1)
         await house.prompt("rest now")
         await house.rest(1_000)
-        assert house.rows("select count(*) from turns") == [(1,)]
+        assert len(kept_turns(house)) == 1
         [brief] = await house.briefs()
         assert brief.text == "here I am"
 
@@ -162,8 +169,8 @@ def test_a_follow_up_in_the_interject_band_waits_for_its_own_turn() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(1_000)
-        assert house.rows("select count(*) from turns") == [(2,)]
-        assert house.rows("select distinct state from messages") == [("processed",)]
+        assert len(kept_turns(house)) == 2
+        assert set(message_states(house)) == {"processed"}
 
     script = [rule("go", calls("Enqueue", text="psst", priority="interject"), says("done"))]
     run_house(story, script=script)
@@ -210,7 +217,7 @@ def test_a_cut_off_enqueue_is_refused_and_queues_nothing() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
         assert "truncated_mutation_tool_call" in house.model.said()
         [failed] = [e for e in await house.events() if isinstance(e, ToolExecutionFailed)]
         assert failed.error_kind == "truncated_mutation_tool_call"
@@ -284,7 +291,7 @@ def test_a_provider_failure_is_told_to_the_operator_the_transcript_and_the_log(c
         assert (entry.timeline, entry.token_usage) == (told.timeline, told.token_usage)
         [ended] = [e for e in await house.events() if isinstance(e, TurnEnded)]
         assert ended.terminal is not TerminalKind.COMPLETED
-        assert house.rows("select state from messages") == [("processed",)]
+        assert message_states(house) == ["processed"]
         assert (await house.agent()).posture.status is AgentStatus.ASLEEP
 
     run_house(story, script=[rule("go", calls("Imagine"), ScriptedRound(fail=code))])
@@ -314,12 +321,12 @@ def test_a_webhook_that_may_not_run_now_is_shown_at_the_next_turn_once() -> None
         await house.webhook("the build is green")
         await house.rest(1_000)
         assert len(house.model.requests) == asked
-        assert house.rows("select count(*) from messages where unseen = 1") == [(1,)]
+        assert len(unseen_messages(house)) == 1
         await house.prompt("hello")
         await house.rest(100)
         assert "the build is green" in house.model.said(asked)
         assert "shown to you for the first time" in house.model.said(asked)
-        assert house.rows("select count(*) from messages where unseen = 1") == [(0,)]
+        assert len(unseen_messages(house)) == 0
 
     run_house(story)
 
@@ -403,7 +410,7 @@ def test_what_is_said_and_done_along_the_way_makes_neither_a_brief_nor_a_work_it
         await house.prompt("Please fix the roof by Monday")
         await house.rest(1_000)
         assert [brief.text for brief in await house.briefs()] == ["It is fixed."]
-        assert house.rows("select count(*) from work_items") == [(0,)]
+        assert len(kept_items(house)) == 0
         assert (await house.agent()).focus.current_work_item_id is None
 
     aloud = ScriptedRound(

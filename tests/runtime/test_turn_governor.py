@@ -26,6 +26,7 @@ from holon.model.limits import (
 )
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_turns, queued_messages, unseen_messages
 from tests.support.builders import MAIN, an_identity
 
 pytestmark = pytest.mark.long
@@ -68,7 +69,7 @@ def test_a_model_that_naps_for_a_moment_again_and_again_ends_in_one_brief(
         assert "What to do" in told.text
         assert (await house.agent()).pace.gave_up
         assert len([e for e in await house.events() if isinstance(e, SelfStartsEnded)]) == 1
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(queued_messages(house)) == 0
         await house.rest(DAY_MS)
         assert self_started(house) == SELF_STARTED_COUNT_MAX
 
@@ -144,10 +145,10 @@ def test_what_comes_up_while_the_agent_rests_is_shown_in_its_next_turn() -> None
         assert (await house.agent()).pace.gave_up
         assert self_started(house) == SELF_STARTED_COUNT_MAX
         assert len(given_up(await house.briefs())) == 1
-        assert house.rows("select count(*) from messages where unseen = 1") == [(1,)]
+        assert len(unseen_messages(house)) == 1
         await house.host.timers.create(MAIN, after_ms=500, summary="call Bob")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages where unseen = 1") == [(2,)]
+        assert len(unseen_messages(house)) == 2
         await house.prompt("what is up?")
         await house.rest(10)
         shown = [house.model.said(n) for n in range(-2, 0)]
@@ -183,8 +184,8 @@ def test_a_used_up_budget_holds_the_operator_too_says_so_once_and_goes_on_by_its
         for number in range(5):
             await house.prompt(f"question {number}")
         await house.rest(10 * MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(2,)]
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(3,)]
+        assert len(kept_turns(house)) == 2
+        assert len(queued_messages(house)) == 3
         [told] = paused(await house.briefs())
         assert "not for your own messages" in told.text
         assert "budget.agent.turns_per_hour" in told.text
@@ -192,10 +193,10 @@ def test_a_used_up_budget_holds_the_operator_too_says_so_once_and_goes_on_by_its
         assert (posture.status, posture.reason) == ("asleep", "budget_used_up")
         assert posture.sleeping_until is not None
         await house.rest(70 * MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(4,)]
+        assert len(kept_turns(house)) == 4
         await house.rest(3 * HOUR_MS)
-        assert house.rows("select count(*) from turns") == [(5,)]
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(kept_turns(house)) == 5
+        assert len(queued_messages(house)) == 0
         events = await house.events()
         freed = [event for event in events if isinstance(event, BudgetFreed)]
         assert len(paused(await house.briefs())) == len(freed) == 2  # one for each time it ran out
@@ -217,7 +218,7 @@ def test_a_budget_that_was_raised_is_noticed_when_the_host_starts(
         house.setup.budgets = BudgetPolicy(agent=budget)
         await house.restart()
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(min(4, turns_per_hour or 4),)]
+        assert len(kept_turns(house)) == min(4, turns_per_hour or 4)
         assert len(paused(await house.briefs())) == (2 if turns_per_hour == 3 else 1)
 
     setup = Setup(budgets=BudgetPolicy(agent=Budget(turns_per_hour=2)))
@@ -233,12 +234,12 @@ def test_the_budget_of_the_runtime_is_shared_by_all_agents() -> None:
             await house.rest(MINUTE_MS)
             await house.prompt(f"question {number}", agent="other")
             await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(3,)]
+        assert len(kept_turns(house)) == 3
         for agent in (MAIN, "other"):
             [told] = paused(await house.briefs(agent))
             assert "of the whole runtime" in told.text
         await house.rest(DAY_MS)
-        assert house.rows("select count(*) from turns") == [(6,)]
+        assert len(kept_turns(house)) == 6
 
     setup = Setup(budgets=BudgetPolicy(runtime=Budget(turns_per_hour=3)))
     run_house(story, script=[MUTTERER], setup=setup)
@@ -252,10 +253,10 @@ def test_control_works_while_a_budget_holds_the_agent() -> None:
         await house.rest(MINUTE_MS)
         await house.host.control.pause(MAIN)
         await house.rest(2 * HOUR_MS)
-        assert house.rows("select count(*) from turns") == [(2,)]
+        assert len(kept_turns(house)) == 2
         await house.host.control.resume(MAIN)
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(4,)]
+        assert len(kept_turns(house)) == 4
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
 
@@ -285,7 +286,7 @@ def test_a_clock_that_was_set_back_holds_nobody_for_years() -> None:
         house.clock.jump(-5 * 366 * DAY_MS)
         await house.prompt("question 3")
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(4,)]
+        assert len(kept_turns(house)) == 4
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
 
@@ -301,7 +302,7 @@ def test_a_turn_that_ended_while_the_clock_stood_ahead_makes_nothing_forgotten()
         house.clock.jump(-2 * DAY_MS)
         await house.prompt("question 3")
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(3,)]
+        assert len(kept_turns(house)) == 3
         assert [e for e in await house.events() if isinstance(e, BudgetUsedUp)]
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)

@@ -11,6 +11,7 @@ from holon.model.queue import MessageKind
 from holon.model.wake import WakeDisposition
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_hints
 from tests.support.builders import MAIN
 
 SLOW = rule("slow", says("done", after_ms=10_000))
@@ -31,7 +32,7 @@ def test_an_idle_agent_gets_a_tick_at_once_and_reads_the_body() -> None:
         await house.rest(1)
         assert await ticks(house) == 1
         assert "build 7 failed" in house.model.said()
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -127,7 +128,7 @@ def test_a_stopped_agent_answers_a_wake_with_the_way_to_resume_it() -> None:
         assert refusal.resume_path == "/control/agents/main/resume"
         await house.rest(60_000)
         assert (await house.agent()).posture.status is AgentStatus.STOPPED
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -148,7 +149,7 @@ def test_too_many_sources_are_told_so_and_displace_nobody() -> None:
             await house.hint(f"source {number}")
         assert await house.hint("one more", body="x") is WakeDisposition.IGNORED
         assert await house.hint("source 3", body="x") is WakeDisposition.COALESCED
-        assert house.rows("select count(*) from wake_hints") == [(WAKE_HINT_SOURCES_COUNT_MAX,)]
+        assert len(kept_hints(house)) == WAKE_HINT_SOURCES_COUNT_MAX
         assert any(
             msgspec.to_builtins(event)["kind"] == "wake_hint_ignored"
             for event in await house.events()

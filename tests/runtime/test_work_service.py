@@ -19,6 +19,7 @@ from holon.model.wake import SystemTickEmitted
 from holon.model.work import WorkItemRecord, WorkItemState
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_waits, wait_states
 from tests.support.builders import MAIN, a_task
 
 SLOW = rule("slow", says("done", after_ms=60_000))
@@ -211,7 +212,7 @@ def test_a_blocked_item_is_rechecked_even_while_another_waits_for_the_operator()
         stuck = await make_item(house, "never moves")
         await house.host.work.focus(stuck)
         await house.rest(DAY_MS)
-        assert house.rows("select kind, state from waits") == [("operator", "active")]
+        assert wait_states(house) == [("operator", "active")]
         blocked = await make_item(house, "deploy")
         await house.host.work.edit(
             blocked, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
@@ -247,12 +248,12 @@ def test_unblocking_clears_the_reminder_and_the_item_runs() -> None:
         await house.host.work.edit(
             item_id, WorkItemEdit(), blocked_by="budget", recheck_after_ms=90_000
         )
-        assert house.rows("select state from waits order by wait_id") == [
-            ("cancelled",),
-            ("active",),
+        assert [wait.state for wait in kept_waits(house)] == [
+            "cancelled",
+            "active",
         ]
         await house.host.work.edit(item_id, WorkItemEdit(), blocked_by=None)
-        assert house.rows("select distinct state from waits") == [("cancelled",)]
+        assert {wait.state for wait in kept_waits(house)} == {"cancelled"}
         item = await item_of(house, item_id)
         assert (item.blocked_by, item.recheck_at) == (None, None)
         await house.rest(100)
@@ -272,7 +273,7 @@ def test_completing_an_item_ends_everything_it_waited_for() -> None:
         await house.host.tasks.open(a_task())
         await house.host.tasks.wait_for(a_task().id, work_item_id=item_id)
         await house.host.work.complete(item_id)
-        assert house.rows("select distinct state from waits") == [("cancelled",)]
+        assert {wait.state for wait in kept_waits(house)} == {"cancelled"}
         asked_before = len(house.model.requests)
         await house.rest(DAY_MS)
         assert len(house.model.requests) == asked_before
@@ -304,7 +305,7 @@ def test_a_moved_item_is_offered_again_at_once() -> None:
             await house.host.work.edit(item_id, WorkItemEdit())  # any new revision is progress
             await house.rest(10)
         assert len(house.model.requests) >= 3 * NO_PROGRESS_ACTIVATIONS_COUNT_MAX
-        assert house.rows("select count(*) from waits") == [(0,)]
+        assert len(kept_waits(house)) == 0
 
     run_house(story)
 
@@ -344,7 +345,7 @@ def test_an_operator_who_changes_a_stuck_item_has_answered_and_it_is_offered_aga
         item_id = await make_stuck_item(house)
         ticks = await tick_keys(house)
         await answer(house, item_id)
-        assert house.rows("select kind, state from waits") == [("operator", "resolved")]
+        assert wait_states(house) == [("operator", "resolved")]
         await house.rest(100)
         assert (await tick_keys(house))[len(ticks)] == f"work:{item_id}"
 
@@ -359,7 +360,7 @@ def test_an_operator_who_blocks_a_stuck_item_has_answered_and_it_waits_for_the_b
         await house.host.work.edit(
             item_id, WorkItemEdit(), blocked_by="a spade", recheck_after_ms=60_000
         )
-        assert house.rows("select kind, state from waits order by rowid") == [
+        assert wait_states(house) == [
             ("operator", "resolved"),
             ("recheck", "active"),
         ]
@@ -377,7 +378,7 @@ def test_a_question_about_one_item_is_not_answered_by_what_happens_to_another() 
         other = await make_item(house, "sweep the floor")
         await change_objective(house, other)
         await focus_anew(house, other)
-        assert house.rows("select kind, state from waits") == [("operator", "active")]
+        assert wait_states(house) == [("operator", "active")]
 
     run_house(story)
 
@@ -385,7 +386,7 @@ def test_a_question_about_one_item_is_not_answered_by_what_happens_to_another() 
 def test_completing_a_stuck_item_takes_its_question_back() -> None:
     async def story(house: House) -> None:
         await house.host.work.complete(await make_stuck_item(house))
-        assert house.rows("select kind, state from waits") == [("operator", "cancelled")]
+        assert wait_states(house) == [("operator", "cancelled")]
 
     run_house(story)
 

@@ -9,6 +9,7 @@ from holon.model.queue import Priority
 from holon.model.values import JsonValue
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_messages, kept_turns
 from tests.support.builders import MAIN
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
@@ -77,7 +78,7 @@ def test_what_cannot_be_queued_is_refused_and_queues_nothing(
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
         [(receipt,)] = house.rows("select receipt from tool_calls")
         told = msgspec.json.decode(msgspec.json.decode(receipt)["content"])
         assert (told["ok"], told["kind"]) == (False, "invalid_tool_input")
@@ -118,7 +119,7 @@ def test_a_stop_that_overtakes_the_call_leaves_no_follow_up() -> None:
         await house.rest(100)
         await house.host.control.stop(MAIN)
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
 
     slow = msgspec.structs.replace(asks({"text": "more"}), after_ms=500)
     run_house(story, script=[rule("begin", slow, says("sent"))])
@@ -180,7 +181,7 @@ def test_an_agent_that_only_talks_to_itself_comes_to_rest(restart_every_ms: int 
         numbers = list(range(1, FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1))
         assert chain_of(house) == [(cause, number) for number in numbers]
         assert "followup_chain_used_up" in house.model.said()
-        assert house.rows("select count(*) from turns") == [(FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1,)]
+        assert len(kept_turns(house)) == FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1
 
     run_house(story, script=[FOREVER])
 

@@ -15,6 +15,7 @@ from holon.model.limits import (
 from holon.model.values import JsonValue, WorkItemId, later
 from holon.model.work import PlanStatus, TodoState, WorkItemState
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_items, kept_waits
 from tests.support.builders import MAIN, an_identity
 from tests.tools.work_item_stage import (
     HOME,
@@ -158,7 +159,7 @@ def test_what_makes_no_item_is_refused_with_the_field(
         kind, where = refusal_of(await perform(house, "CreateWorkItem", arguments))
         assert kind in ("invalid_tool_input", "bad_objective", "plan_not_written")
         assert where == field
-        assert house.rows("select count(*) from work_items") == [(0,)]
+        assert len(kept_items(house)) == 0
 
     run_house(story)
 
@@ -394,7 +395,7 @@ def test_completion_ends_the_waits_and_lets_go_of_the_focus() -> None:
         item = await item_in(house, item_id)
         assert item.state is WorkItemState.COMPLETED
         assert (item.blocked_by, item.recheck_at) == (None, None)
-        assert house.rows("select state from waits") == [("cancelled",)]
+        assert [wait.state for wait in kept_waits(house)] == ["cancelled"]
         assert (await house.agent()).focus.current_work_item_id is None
 
     run_house(story)
