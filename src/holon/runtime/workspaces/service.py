@@ -79,13 +79,13 @@ class WorkspaceService:
     async def attach(self, agent_id: AgentId, path: str) -> None:
         """Attach the workspace of a directory to an agent, and enter it."""
         await self._require_admits(agent_id)
-        found = await self._found(path)
+        directory = await self._workspace_at(path)
 
         async def decide() -> Commit | Refusal | None:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
             bindings = await reads.workspace_bindings(agent_id)
-            aim = aim_of(found, bindings, now=now)
+            aim = aim_of(directory, bindings, now=now)
             occupants = await reads.root_occupants(
                 aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )
@@ -138,18 +138,18 @@ class WorkspaceService:
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
-    async def _found(self, path: str) -> FoundPlace:
+    async def _workspace_at(self, path: str) -> FoundPlace:
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)
-        found = await self._workspaces.find(path)
-        if isinstance(found, PathProblem):
-            raise RefusedError(refuse_problem(path, found))
+        directory = await self._workspaces.find(path)
+        if isinstance(directory, PathProblem):
+            raise RefusedError(refuse_problem(path, directory))
         home = await self._places.resolved(self._agent_places.home) or self._agent_places.home
-        refusal = refuse_private(found, home)
+        refusal = refuse_private(directory, home)
         if refusal is not None:
             raise RefusedError(refusal)
-        return found
+        return directory
 
     async def _require_admits(self, agent_id: AgentId) -> None:
         agent = await self._store.reads.agent(parse_agent_id(agent_id))
