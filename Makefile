@@ -1,7 +1,7 @@
 # Every target sets itself up in $(VENV) first; `make` alone runs what CI runs.
 
 .DEFAULT_GOAL := test
-.PHONY: demo test tests quick check format lint types imports fmt sim drill bench docs clean pythons
+.PHONY: demo test tests quick check format lint types imports fmt sim drill bench figures docs clean pythons
 
 SEEDS ?= 1000
 VENV ?= .venv
@@ -84,6 +84,9 @@ drill: $(READY)
 
 bench: $(READY)
 	@$(PY) -m bench.run
+
+figures: $(READY)
+	@$(PY) -m scripts.figures
 
 docs: $(READY)
 	@$(PY) -m scripts.gen_schema

@@ -76,7 +76,7 @@ _FOLD_HINT: Final = named_queries("triggers")["fold_hint"]
 
 def _write_event(cursor: apsw.Cursor, agent_id: str, at: int, event: str) -> None:
     ((seq,),) = cursor.execute(_NEXT_SEQ, (agent_id,)).fetchall()
-    cursor.execute(_INSERT_EVENT, (agent_id, seq, at, event))
+    cursor.execute(_INSERT_EVENT, (agent_id, seq, at, event, None))  # in no turn
 
 
 _Waiting = tuple[Rows, "asyncio.Future[None]"]

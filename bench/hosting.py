@@ -28,7 +28,7 @@ from holon.model.queue import (
 )
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import AgentId
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 from holon.runtime.host import Host
 from tests.support.hosts import a_host
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound, spoken
@@ -48,9 +48,9 @@ class PromptModel:
         self._round = _TOOL_ROUND if uses_tool else _LAST_WORDS
         self._count = 0
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the one thing this model says."""
-        del request, hear
+        del request, on_progress
         self._count += 1
         return spoken(self._round, call_prefix=f"call_{self._count}")
 
@@ -58,9 +58,9 @@ class PromptModel:
 class SilentModel:
     """Never answers, as a model does for as long as a message takes to admit."""
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Keep the lane busy until it is cancelled."""
-        del request, hear
+        del request, on_progress
         await anyio.sleep_forever()
         raise AssertionError("nobody wakes a sleeper for ever")
 
@@ -86,7 +86,7 @@ class BenchHost:
         receipt = await self.admit(request)
         while True:
             news = self._news
-            entry = await self.store.reads.message(receipt.message_id)
+            entry = await self.store.reads.queue.message(receipt.message_id)
             if entry is not None and entry.state.is_terminal:
                 return time.perf_counter() - began
             await news.wait()

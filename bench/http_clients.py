@@ -26,6 +26,7 @@ from typing import Any, Final
 import anyio
 
 from holon.adapters.providers.http.exchange import (
+    ErrorMeaning,
     ExchangeFacts,
     ExchangeTimeouts,
     HttpCall,
@@ -33,10 +34,15 @@ from holon.adapters.providers.http.exchange import (
     broken_exchange,
     public_url,
 )
-from holon.adapters.providers.http.exchange import Meaning as ErrorMeaning
 from holon.adapters.providers.http.local_client import LocalHttpExchange
 from holon.adapters.providers.http.remote_client import HttpClientExchange
-from holon.adapters.providers.http.reply import CappedReply, Judge, Patience, headers_of, in_time
+from holon.adapters.providers.http.reply import (
+    CappedReply,
+    ErrorMapping,
+    ReplyTimeouts,
+    headers_of,
+    in_time,
+)
 from holon.adapters.system.clock import SystemClock
 from holon.model.providers.attempts import ExchangeStage, ProviderError, ProviderUnreachableError
 
@@ -126,7 +132,7 @@ def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
     return broken_exchange(error, meaning, facts)
 
 
-_JUDGE: Final = Judge((Exception,), _told)
+_JUDGE: Final = ErrorMapping((Exception,), _told)
 _Sent = tuple[int, Mapping[str, str], Callable[[], Any], Callable[[], Any]]
 
 
@@ -138,7 +144,7 @@ def _through(send: Callable[[HttpCall], Any]) -> Opened:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = Patience.since(anyio.current_time(), ExchangeTimeouts(), _JUDGE)
+        patience = ReplyTimeouts.since(anyio.current_time(), ExchangeTimeouts(), _JUDGE)
         sent: _Sent = await in_time(lambda: send(call), facts, patience.deadline_s, _JUDGE)
         status, headers, take, close = sent
         facts.received_head(status, headers, bytes_sent=len(call.body))

@@ -24,7 +24,7 @@ from holon.model.turns.compaction import HistoryCompacted, TurnCompactionApplied
 from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlock
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import CallId
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from tests.support.builders import MAIN
 
 SHARE_MIN: Final = 90.0
@@ -45,9 +45,9 @@ class LongWinded:
             _Wire(TransportKind.OPENAI_RESPONSES),
         )
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Say a lot and call something, or end the turn."""
-        del hear
+        del on_progress
         self.requests_count += 1
         for wire in self.wires:
             wire.take(request)
@@ -116,7 +116,7 @@ async def run() -> list[Measurement]:
                 await host.settle(prompt(MAIN))
             epochs, in_turn = 0, 0
             seq = 0
-            while events := await host.store.reads.events_after(
+            while events := await host.store.reads.events.events_after(
                 MAIN, seq, limit=EVENT_PAGE_COUNT_MAX
             ):
                 epochs += sum(isinstance(e.event, HistoryCompacted) for e in events)

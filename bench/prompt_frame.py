@@ -173,7 +173,7 @@ async def _builder(home: Path, past: Past) -> tuple[Host, PromptInput]:
         home=str(home),
         skill_catalogs=ManySkills(past.skills),
     )
-    agent = await host.store.reads.agent(MAIN)
+    agent = await host.store.reads.agents.agent(MAIN)
     assert agent is not None
     incoming = IncomingMessage(message=a_message("msg_now", body=TextBody(text="go on")))
     return host, PromptInput(agent=agent, incoming=incoming)
@@ -181,7 +181,7 @@ async def _builder(home: Path, past: Past) -> tuple[Host, PromptInput]:
 
 async def _timed(host: Host, moment: PromptInput) -> float:
     began = time.thread_time()
-    history = await host.store.reads.recent_turns(MAIN, limit=HISTORY_TURNS_COUNT)
+    history = await host.store.reads.turns.recent_turns(MAIN, limit=HISTORY_TURNS_COUNT)
     now = msgspec.structs.replace(moment, history=tuple(history))
     prompt = await host._context.assembled(now)
     took = time.thread_time() - began

@@ -12,7 +12,12 @@ from typing import Final
 from bench.measure import Measurement
 
 VENDORS: Final = frozenset({"openai", "anthropic"})
-_WIRES: Final = ("openai_responses", "openai_codex", "openai_chat", "anthropic_messages")
+_WIRES: Final = (
+    "openai_responses.transport",
+    "openai_codex",
+    "openai_chat.transport",
+    "anthropic_messages.transport",
+)
 _PROGRAM: Final = """
 import json, sys, time
 before, began = set(sys.modules), time.perf_counter()
@@ -28,7 +33,7 @@ async def run() -> list[Measurement]:
     took_s, modules = imported(
         "holon.adapters.providers.resolver",
         "holon.adapters.providers.http.remote_client",
-        *(f"holon.adapters.providers.{wire}.transport" for wire in _WIRES),
+        *(f"holon.adapters.providers.{wire}" for wire in _WIRES),
     )
     vendor = [name for name in modules if name.partition(".")[0] in VENDORS]
     return [

@@ -23,7 +23,7 @@ from holon.adapters.providers.wire_request import Endpoint, NoAuthorization
 from holon.adapters.system.clock import SystemClock
 from holon.model.providers.attempts import TransportDiagnostics
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptCache,
     PromptFrame,
@@ -137,7 +137,7 @@ def _conversation_s(wire: Wire) -> tuple[list[float], int]:
                 frame=_FRAME,
                 conversation=tuple(messages),
                 tools=_TOOLS,
-                turn_start=ConversationPlace(message_index=0, block_index=0),
+                turn_start=ConversationPosition(message_index=0, block_index=0),
             )
             began = time.perf_counter()
             answer = _unsuspended(provider.answer(request, unheard))

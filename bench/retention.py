@@ -34,7 +34,7 @@ class _Scale:
 
     async def weigh(self) -> None:
         """Note the size now."""
-        with_log = await self._bench.store.reads.used_bytes()
+        with_log = await self._bench.store.reads.events.used_bytes()
         self.sizes.append(max(with_log, self._path.stat().st_size))
 
 

@@ -32,7 +32,7 @@ from bench.sleepers import make_home
 from holon.adapters.sqlite.database.connection import open_writer
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.decide.wake.triggers import split_token, trigger_secret
-from holon.http.access import TriggerRates
+from holon.http.access import DeliveryRates
 from holon.model.limits import CHECKPOINT_PAGES
 from holon.model.values import AgentId, TriggerId
 from holon.serve.foreground import run_service
@@ -60,7 +60,7 @@ async def _input_ended() -> None:
 
 async def serve_holon(home: Path) -> None:
     """Serve the control plane."""
-    rates = TriggerRates(
+    rates = DeliveryRates(
         burst=_NO_LIMIT, per_minute=_NO_LIMIT, all_burst=_NO_LIMIT, all_per_minute=_NO_LIMIT
     )
     options = ServerOptions(models=SingleModel(SilentModel()), rates=rates)
@@ -74,7 +74,7 @@ async def _busy_agent(server: ControlServer, agent_id: str) -> str:
     await server.host.admit(prompt(agent_id))
     url = server.host.triggers.url_of(await server.host.triggers.ensure(AgentId(agent_id)))
     assert url is not None
-    return url.removeprefix(server.plane.facts.base_url)
+    return url.removeprefix(server.context.facts.base_url)
 
 
 class BareEndpoint:

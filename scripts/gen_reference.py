@@ -19,22 +19,10 @@ from types import ModuleType
 from holon.adapters.files import new_tree
 from holon.adapters.system import credential_file, private_file
 from holon.config import config_file, environment_names, settings
-from holon.http import query, route
+from holon.http import query, request_headers
 from holon.http.events import stream
 from holon.http.routes import work
-from holon.model import (
-    agents,
-    commits,
-    errors,
-    guidance,
-    limits,
-)
-from holon.model import (
-    errors as refusal,
-)
-from holon.model import (
-    limits as command_limits,
-)
+from holon.model import agents, commits, errors, guidance, limits
 from holon.model.events import event, reads
 from holon.model.memory import records
 from holon.model.providers import attempts
@@ -53,7 +41,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
 ERROR_MODULES = (
     errors,
-    refusal,
     attempts,
     config_file,
     credential_file,
@@ -66,9 +53,8 @@ ERROR_MODULES = (
     feed,
     commands,
     requests,
-    requests,
     query,
-    route,
+    request_headers,
     stream,
     work,
 )
@@ -135,9 +121,9 @@ def errors_page() -> str:
         for kind in _error_classes()
     ]
     table = ["| code | meaning | what to do |", "|---|---|---|", *rows]
-    codes = [f"- `{code}`" for code in refusal.RefusalCode]
+    codes = [f"- `{code}`" for code in errors.RefusalCode]
     intro = "Codes are stable; messages are for people."
-    body = [*table, "", "## Refusals", "", _first_line(refusal.Refusal), "", *codes]
+    body = [*table, "", "## Refusals", "", _first_line(errors.Refusal), "", *codes]
     return _page("Errors", intro, body)
 
 
@@ -146,7 +132,7 @@ def limits_page() -> str:
     intro = (
         "Every bound in the runtime. A name ends in its unit, or in MIN, MAX or DEFAULT after it."
     )
-    modules = (limits, command_limits, compaction, records, reads)
+    modules = (limits, compaction, records, reads)
     return _page("Limits", intro, [line for module in modules for line in _limit_lines(module)])
 
 
@@ -204,7 +190,13 @@ def config_page() -> str:
 
 
 def _setting_lines(setting: settings.Setting) -> Iterator[str]:
-    yield from (f"## `{setting.key}`", "", setting.says, "", f"- expects {setting.form.words}")
+    yield from (
+        f"## `{setting.key}`",
+        "",
+        setting.says,
+        "",
+        f"- expects {setting.value_type.expected}",
+    )
     if setting.default not in (None, ()):
         yield f"- default: `{json.dumps(setting.default)}`"
     if setting.variable is not None:
@@ -251,10 +243,12 @@ def _limit_lines(module: ModuleType) -> Iterator[str]:
     for node in ast.parse(source).body:
         if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
             continue
+        value = getattr(module, node.target.id)
+        if not isinstance(value, int):
+            continue
         above = lines[node.lineno - 2]
         if above.startswith("# "):
             yield from ("", f"## {above[2:].rstrip('.')}", "")
-        value = getattr(module, node.target.id)
         why = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
         yield f"- `{node.target.id}` = {value:,}" + (f" – {why}" if why else "")
 

@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 import anyio
 
-from holon.adapters.exec.process_table import ProcessFacts, end_for_certain, living
+from holon.adapters.exec.process_table import ProcessFacts, kill_all, living
 from holon.adapters.sqlite.database.connection import open_inspector
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
@@ -46,26 +46,30 @@ def until_seen(look: Callable[[], Seen | None], what: str) -> Seen:
 def events_of(home: Path, agent_id: str) -> list[Event]:
     """Return what has happened to an agent, in order."""
     with _reads(home) as reads:
-        page = partial(reads.events_after, limit=EVENT_PAGE_COUNT_MAX)
+        page = partial(reads.events.events_after, limit=EVENT_PAGE_COUNT_MAX)
         return [audit.event for audit in anyio.run(page, AgentId(agent_id), 0)]
 
 
 def turns_of(home: Path, agent_id: str) -> Sequence[TurnLog]:
     """Return the settled turns of an agent, oldest first."""
     with _reads(home) as reads:
-        return anyio.run(partial(reads.recent_turns, limit=EVENT_PAGE_COUNT_MAX), AgentId(agent_id))
+        return anyio.run(
+            partial(reads.turns.recent_turns, limit=EVENT_PAGE_COUNT_MAX), AgentId(agent_id)
+        )
 
 
 def briefs_of(home: Path, agent_id: str) -> Sequence[BriefRecord]:
     """Return what an agent has told its operator, oldest first."""
     with _reads(home) as reads:
-        return anyio.run(partial(reads.briefs, limit=EVENT_PAGE_COUNT_MAX), AgentId(agent_id))
+        return anyio.run(
+            partial(reads.events.briefs, limit=EVENT_PAGE_COUNT_MAX), AgentId(agent_id)
+        )
 
 
 def task_of(home: Path, task_id: str) -> TaskRecord:
     """Return a task that there is."""
     with _reads(home) as reads:
-        task = anyio.run(reads.task, TaskId(task_id))
+        task = anyio.run(reads.tasks.task, TaskId(task_id))
     if task is None:
         raise StoryBrokenError(f"there is no task {task_id}")
     return task
@@ -93,7 +97,7 @@ def processes_about(folder: Path) -> list[ProcessFacts]:
 
 def end_processes_about(folder: Path) -> None:
     """End what a story that broke has left running."""
-    end_for_certain(lambda: processes_about(folder))
+    kill_all(lambda: processes_about(folder))
 
 
 def _words(pid: int, name: str) -> bytes:

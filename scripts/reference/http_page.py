@@ -1,7 +1,6 @@
-"""The page that describes the HTTP surface, from the table of routes.
+"""Generates the HTTP reference page from the route table.
 
-Owns:  how a row is put into words. Nothing is said here that a row, a type or a refusal does not
-       say.
+Owns:  the layout and wording of the page. Every fact comes from a row, a type or a refusal.
 """
 
 from collections.abc import Iterator
@@ -10,28 +9,28 @@ from typing import get_args, get_origin
 
 from msgspec import inspect
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.openapi import refusal_statuses
 from holon.http.route import RAW_BODY, Access, NoQuery, Route
 from holon.http.table import ROUTES
 from scripts.reference.refusal_codes import refusals_seen
 
 CALLERS = {
-    Access.OPEN: "whoever reaches the port",
-    Access.READ: "the operator; also a command an agent runs, over the socket",
-    Access.CONTROL: "the operator alone",
-    Access.INGRESS: "the operator's token opens the door, the content stays an outsider's",
-    Access.SIGNED: "as ingress, or a signature by a configured secret",
-    Access.CAPABILITY: "the path itself is the right to call",
+    Access.OPEN: "any client that reaches the port",
+    Access.READ: "the operator; over the socket also a command an agent runs",
+    Access.CONTROL: "the operator only",
+    Access.INGRESS: "the operator's token; the content is still treated as external",
+    Access.SIGNED: "as `ingress`, or a signature made with a configured secret",
+    Access.CAPABILITY: "the path is a secret that grants access",
 }
 
-COURTESY = (
-    "There is no sandbox yet: a command an agent runs is a process of the service's own user. Over"
-    " the socket it gets `read` and nothing more, which keeps an honest command from acting as the"
-    " operator by mistake. It is a courtesy and no boundary: such a command can read the token"
-    " under `run/` and the database under `state/`, and what it leaves behind under another parent"
-    " is not told from the operator. The memory and the environment of the service, and with them"
-    " the keys in use, cannot be read by it. Run agents you do not trust as a user of their own."
+NO_SANDBOX = (
+    "There is no sandbox yet: a command of an agent is a process of the service's own user. Over"
+    " the socket it gets `read` access only, so that it does not act as the operator by mistake."
+    " This is not a security boundary: such a command can read the token under `run/` and the"
+    " database under `state/`, and a process it detaches from its parent is treated as the"
+    " operator. It cannot read the memory or the environment of the service, which hold the keys"
+    " in use. Run agents you do not trust as a separate user."
 )
 
 
@@ -39,12 +38,18 @@ def http_lines() -> Iterator[str]:
     """Describe every route, group by group."""
     yield from ("## Who may call", "", "| access | caller |", "|---|---|")
     yield from (f"| `{access}` | {caller} |" for access, caller in CALLERS.items())
-    yield from ("", COURTESY)
-    yield from ("", "## Headers", "", "None is required. A label is kept as the sender's word.", "")
-    yield from ("| header | what it says |", "|---|---|")
+    yield from ("", NO_SANDBOX)
+    yield from (
+        "",
+        "## Headers",
+        "",
+        "No header is required. A label is stored as the sender gave it, unverified.",
+        "",
+    )
+    yield from ("| header | meaning |", "|---|---|")
     told = dict.fromkeys(header for route in ROUTES for header in route.headers)
     yield from (f"| `{header.name}` | {header.says} |" for header in told)
-    yield from ("", "## Refusals", "", "| code | status | |", "|---|---|---|")
+    yield from ("", "## Refusals", "", "| code | status | meaning |", "|---|---|---|")
     yield from (f"| `{row.code}` | {row.status} | {row.says} |" for row in refusals_seen())
     yield ""
     for tag in dict.fromkeys(tag for route in ROUTES for tag in route.tags):
@@ -54,7 +59,7 @@ def http_lines() -> Iterator[str]:
                 yield from _route_lines(route)
 
 
-def _route_lines(route: Route[Plane]) -> Iterator[str]:
+def _route_lines(route: Route[HttpContext]) -> Iterator[str]:
     yield from (f"### `{route.method} {route.path}`", "", f"{route.summary}", "")
     yield f"- access: `{route.access}`"
     if route.query is not NoQuery:
@@ -64,7 +69,7 @@ def _route_lines(route: Route[Plane]) -> Iterator[str]:
     if route.takes is RAW_BODY:
         yield f"- body: any, up to {route.body_bytes_max} bytes"
     elif route.takes is not None:
-        optional = ", may be left out" if route.body_optional else ""
+        optional = ", optional" if route.body_optional else ""
         yield f"- body: JSON{optional}: {_fields(route.takes) or 'nothing'}"
     yield f"- answer: {route.status} {_named(route)}"
     refused = ", ".join(str(status) for status in refusal_statuses(route))
@@ -72,7 +77,7 @@ def _route_lines(route: Route[Plane]) -> Iterator[str]:
     yield ""
 
 
-def _named(route: Route[Plane]) -> str:
+def _named(route: Route[HttpContext]) -> str:
     if route.media != "application/json":
         return f"`{route.media}`"
     said = HTTPStatus(route.status).phrase

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from holon.adapters.system.clock import SystemClock
 from holon.cli.main import main
 from holon.model.budgets import BudgetPolicy
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.support.control_server import ControlServer, ServerOptions, control_server
 from tests.support.scripted_provider import (
     Script,
@@ -80,7 +80,7 @@ class Desk:
 async def open_desk(home: Path, budgets: BudgetPolicy | None = None) -> AsyncIterator[Desk]:
     """A desk at a server of its own."""
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
-    hands = Hands(environ={"PATH": os.environ["PATH"]})
-    host = HostOptions(hands=hands, budgets=budgets or BudgetPolicy())
+    exec_options = ExecOptions(environ={"PATH": os.environ["PATH"]})
+    host = HostOptions(exec_options=exec_options, budgets=budgets or BudgetPolicy())
     async with control_server(home, ServerOptions(models=models, host=host)) as server:
         yield Desk(server)

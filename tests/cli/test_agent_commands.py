@@ -145,7 +145,7 @@ async def test_a_model_that_cannot_be_used_is_refused(
 
 
 async def test_a_wrong_token_leads_to_the_option_that_gives_the_right_one(desk: Desk) -> None:
-    facts = desk.server.plane.facts
+    facts = desk.server.context.facts
     command = ("status", "--connect", facts.base_url, "--token", "wrong")
     done = await to_thread.run_sync(CliRunner().invoke, main, command)
     assert done.exit_code == exit_codes.FAILED

@@ -49,10 +49,10 @@ async def test_tail_knows_only_the_modes_of_a_conversation(desk: Desk) -> None:
 
 
 async def test_tail_shows_an_unknown_kind_of_event_by_its_name(desk: Desk) -> None:
-    from holon.cli.events.presented import seen_event
+    from holon.cli.events.presented import presented_event
 
     odd = {"event_seq": 1, "ts": "2026-01-01T00:00:00Z", "agent_id": "main", "type": "new_kind"}
-    seen = seen_event({**odd, "payload": {"kind": "new_kind", "x": 1}})
+    seen = presented_event({**odd, "payload": {"kind": "new_kind", "x": 1}})
     assert (seen.presented.summary, seen.presented.visibility) == ("new_kind", "trace")
 
 

@@ -108,7 +108,7 @@ async def test_a_wait_whose_time_is_up_is_repeated_for_the_same_message(
     answer = await desk.told("prompt", "--wait", "hello")
     assert (answer["ended"], answer["brief"]["text"]) == ("processed", "Hello yourself.")
     assert (answer["ok"], answer["duplicate"], "answered" in answer) == (True, False, False)
-    queued = await desk.server.host.reads.events_after(MAIN, 0, limit=512)
+    queued = await desk.server.host.reads.events.events_after(MAIN, 0, limit=512)
     assert sum(isinstance(each.event, MessageAdmitted) for each in queued) == 1
 
 

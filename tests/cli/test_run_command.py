@@ -314,7 +314,7 @@ async def test_a_temporary_agent_with_something_left_stays_in_use(
 async def status_of(folder: Path, agent_id: str) -> IdentityStatus:
     """Whether the identity is in use, as the closed home says."""
     store = open_store(folder / "holon")
-    state = await store.reads.agent(AgentId(agent_id))
+    state = await store.reads.agents.agent(AgentId(agent_id))
     await store.close()
     assert state is not None
     return state.identity.status
@@ -449,7 +449,7 @@ async def test_an_agent_that_waits_for_an_answer_ends_with_three(
     assert run(tmp_path, "my answer", "--create-agent", *asked).returncode == 0
     models = SingleModel(ScriptedProvider(Script(), SystemClock()))
     async with open_host(tmp_path / "holon", models) as host:
-        snapshot = await host.reads.snapshot(AgentId("ada"), now=SystemClock().now())
+        snapshot = await host.reads.agents.snapshot(AgentId("ada"), now=SystemClock().now())
         assert snapshot is not None
         await host.work.focus(snapshot.queued[0].item.id)
     done = run(tmp_path, "hi", *asked)

@@ -13,8 +13,8 @@ from holon.adapters.system.clock import SystemClock
 from holon.cli.console import exit_codes
 from holon.model.agents import GITHUB_ARCHIVES
 from holon.model.guidance import SkillActivated, SkillInstalled, SkillUninstalled
-from holon.serve.compose import Hands, HostOptions
-from holon.serve.identity_parts import UserFiles
+from holon.serve.agent_adapters import UserFiles
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.adapters.files.archives import serving_repository
 from tests.cli.operator_desk import Desk
 from tests.http.serving import events_of, make_agent, settled
@@ -40,7 +40,7 @@ SCRIPT = Script(
 async def skilled(root: Path, base: str = GITHUB_ARCHIVES) -> AsyncIterator[Desk]:
     """A desk at a server that works for a person."""
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"]}),
+        exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}),
         user_files=UserFiles(user_home=root / "user", github_base=base),
     )
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))

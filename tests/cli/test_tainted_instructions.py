@@ -14,7 +14,7 @@ from holon.adapters.system.clock import SystemClock
 from holon.cli.agents.status import summary_lines
 from holon.model.events.event import TurnEnded
 from holon.projections.agents.state import AgentStateSnapshot
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from holon.wire.codec import decode
 from tests.cli.operator_desk import PATIENCE_S, Desk
 from tests.runtime.cast import calls, prompt_for, rule, says, webhook_for
@@ -32,15 +32,15 @@ RULES = (
 @asynccontextmanager
 async def desk_at(home: Path) -> AsyncIterator[Desk]:
     models = SingleModel(ScriptedProvider(Script(rules=RULES), SystemClock()))
-    hands = HostOptions(hands=Hands(environ={"PATH": os.environ["PATH"]}))
-    async with control_server(home, ServerOptions(models=models, host=hands)) as server:
+    options = HostOptions(exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}))
+    async with control_server(home, ServerOptions(models=models, host=options)) as server:
         yield Desk(server)
 
 
 async def said(desk: Desk, text: str, *, from_outside: bool) -> None:
     """Have a turn about something, to its end."""
     host = desk.server.host
-    before = (await host.reads.event_bounds(MAIN))[1]
+    before = (await host.reads.events.event_bounds(MAIN))[1]
     await host.admit(webhook_for(text) if from_outside else prompt_for(text))
     with anyio.fail_after(PATIENCE_S):
         async for one in host.events.follow(MAIN, after=before):

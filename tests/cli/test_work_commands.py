@@ -18,7 +18,7 @@ async def test_a_command_runs_as_a_task_and_its_output_is_waited_for(desk: Desk)
     assert await desk.said("task", "output", task_id, "--block") == "hi\nab\n"
     head, row = (await desk.said("task", "list")).splitlines()
     assert (head.split()[0], row.split()[0]) == ("TASK", task_id)
-    record = await desk.server.host.reads.task(task_id)
+    record = await desk.server.host.reads.tasks.task(task_id)
     assert record is not None
     spec = spec_of(record)
     assert spec is not None
@@ -155,7 +155,7 @@ async def test_a_list_that_goes_on_says_how_to_go_on(desk: Desk) -> None:
 async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: Desk) -> None:
     first = (await desk.said("trigger", "url")).strip()
     assert first == (await desk.told("trigger", "url"))["url"]
-    path = first.removeprefix(desk.server.plane.facts.base_url)
+    path = first.removeprefix(desk.server.context.facts.base_url)
     assert (await desk.server.stranger.post(path)).status == 200
     second = (await desk.said("trigger", "rotate")).strip()
     assert second != first

@@ -11,10 +11,10 @@ from holon.adapters.system.control_token import BadTokenError
 from holon.adapters.system.run_files import RunFiles, RuntimeRecord
 from holon.client.endpoint import (
     BadEndpointError,
+    EndpointOptions,
     NoRuntimeError,
     TcpEndpoint,
     UnixEndpoint,
-    Wanted,
     find_endpoint,
 )
 
@@ -54,27 +54,27 @@ def local(port: int, token: str | None) -> TcpEndpoint:
 @pytest.mark.parametrize(
     ("wanted", "environ", "expected"),
     [
-        (Wanted(), {}, local(7878, OWN)),
-        (Wanted(), {"HOLON_HTTP_ADDR": "127.0.0.1:7878"}, local(7878, OWN)),
-        (Wanted(), {"HOLON_HTTP_ADDR": "0.0.0.0:7878"}, local(7878, OWN)),
-        (Wanted(), {"HOLON_HTTP_ADDR": "127.0.0.1:9"}, local(9, None)),
-        (Wanted(), {"HOLON_CONTROL_TOKEN": GIVEN}, local(7878, GIVEN)),
-        (Wanted(token=GIVEN), {"HOLON_CONTROL_TOKEN": "x"}, local(7878, GIVEN)),
+        (EndpointOptions(), {}, local(7878, OWN)),
+        (EndpointOptions(), {"HOLON_HTTP_ADDR": "127.0.0.1:7878"}, local(7878, OWN)),
+        (EndpointOptions(), {"HOLON_HTTP_ADDR": "0.0.0.0:7878"}, local(7878, OWN)),
+        (EndpointOptions(), {"HOLON_HTTP_ADDR": "127.0.0.1:9"}, local(9, None)),
+        (EndpointOptions(), {"HOLON_CONTROL_TOKEN": GIVEN}, local(7878, GIVEN)),
+        (EndpointOptions(token=GIVEN), {"HOLON_CONTROL_TOKEN": "x"}, local(7878, GIVEN)),
         (
-            Wanted(connect="https://h.example.org/api/"),
+            EndpointOptions(connect="https://h.example.org/api/"),
             {},
             TcpEndpoint("h.example.org", 443, None, secure=True, prefix="/api"),
         ),
         (
-            Wanted(connect="http://h.example.org:7878", token=GIVEN),
+            EndpointOptions(connect="http://h.example.org:7878", token=GIVEN),
             {},
             TcpEndpoint("h.example.org", 7878, GIVEN),
         ),
-        (Wanted(connect="unix:/run/x.sock"), {}, UnixEndpoint(Path("/run/x.sock"))),
+        (EndpointOptions(connect="unix:/run/x.sock"), {}, UnixEndpoint(Path("/run/x.sock"))),
     ],
 )
 def test_flags_come_before_the_environment_and_that_before_the_home(
-    home: Path, wanted: Wanted, environ: dict[str, str], expected: object
+    home: Path, wanted: EndpointOptions, environ: dict[str, str], expected: object
 ) -> None:
     assert find_endpoint(home, wanted, environ) == expected
 
@@ -82,35 +82,35 @@ def test_flags_come_before_the_environment_and_that_before_the_home(
 @pytest.mark.parametrize(
     ("wanted", "environ"),
     [
-        (Wanted(connect="http://127.0.0.1:7878"), {}),
-        (Wanted(), {"HOLON_HTTP_ADDR": "127.0.0.1:7878"}),
+        (EndpointOptions(connect="http://127.0.0.1:7878"), {}),
+        (EndpointOptions(), {"HOLON_HTTP_ADDR": "127.0.0.1:7878"}),
     ],
 )
 def test_whoever_listens_where_a_dead_runtime_did_gets_no_token(
-    home: Path, wanted: Wanted, environ: dict[str, str]
+    home: Path, wanted: EndpointOptions, environ: dict[str, str]
 ) -> None:
     write_record(RunFiles(home), alive=False)
     assert find_endpoint(home, wanted, environ) == local(7878, None)
     with pytest.raises(NoRuntimeError):
-        find_endpoint(home, Wanted(), {})
+        find_endpoint(home, EndpointOptions(), {})
 
 
 def test_the_socket_file_is_the_first_choice(home: Path) -> None:
     path = RunFiles(home).socket
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(path))
-        assert find_endpoint(home, Wanted(), {}) == UnixEndpoint(path)
+        assert find_endpoint(home, EndpointOptions(), {}) == UnixEndpoint(path)
 
 
 def test_a_token_file_that_others_can_read_is_refused(home: Path) -> None:
     RunFiles(home).token.chmod(0o644)
     with pytest.raises(BadTokenError, match="others can read"):
-        find_endpoint(home, Wanted(), {})
+        find_endpoint(home, EndpointOptions(), {})
 
 
 def test_nothing_there_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(NoRuntimeError) as nobody:
-        find_endpoint(tmp_path, Wanted(), {})
+        find_endpoint(tmp_path, EndpointOptions(), {})
     assert nobody.value.hint == "start one with: holon daemon start"
 
 
@@ -119,4 +119,4 @@ def test_nothing_there_says_how_to_start_one(tmp_path: Path) -> None:
 )
 def test_an_address_that_is_none_is_bad_input(home: Path, address: str) -> None:
     with pytest.raises(BadEndpointError):
-        find_endpoint(home, Wanted(connect=address), {})
+        find_endpoint(home, EndpointOptions(connect=address), {})

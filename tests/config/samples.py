@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holon.config.setting_keys import SettingKey, key_of
 from holon.config.settings import SETTINGS, Setting
-from holon.config.value_forms import PlainValue
+from holon.config.value_types import PlainValue
 
 PROVIDER = "my.box"
 MODEL = "openai/gpt-5.4"

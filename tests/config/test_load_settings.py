@@ -23,8 +23,8 @@ from holon.model.providers.models import (
     CredentialSource,
     ModelRef,
     ModelSetting,
-    PlaneSettings,
     ProviderAuth,
+    ProviderResolverSettings,
     ProviderSetting,
 )
 from holon.model.work import ReminderPolicy
@@ -98,7 +98,7 @@ def test_every_setting_reaches_the_record_the_runtime_is_built_from(tmp_path: Pa
     assert settings.reminders == ReminderPolicy(
         rounds_count=4, cooldown_rounds_count=6, tokens_max=100
     )
-    assert settings.plane == PlaneSettings(
+    assert settings.plane == ProviderResolverSettings(
         model_default=ModelRef(provider="anthropic", model="claude-sonnet-5-5"),
         model_fallbacks=(ModelRef(provider="openai", model="gpt-5.4"),),
         fallback_disabled=True,

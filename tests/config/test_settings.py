@@ -10,7 +10,7 @@ from holon.config.setting_keys import SettingKey
 from holon.config.settings import SETTINGS, VARIABLES
 from holon.decide.text.bounded import OutputBudget
 from holon.model.events.retention import RetentionPolicy
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from tests.config.samples import KEYS, SAMPLES
 
 WITH_VARIABLE = [key for key in KEYS if key.variable is not None]
@@ -30,7 +30,7 @@ def test_no_setting_is_without_samples_and_no_sample_without_a_setting() -> None
 
 def test_nothing_configured_is_what_the_records_say(tmp_path: Path) -> None:
     settings = load_settings(tmp_path / "nowhere", {})
-    assert settings.plane == PlaneSettings()
+    assert settings.plane == ProviderResolverSettings()
     assert settings.retention == RetentionPolicy()
     assert settings.output_budget == OutputBudget()
     assert {value.source for value in settings.values.values()} == {SourceKind.DEFAULT}
@@ -77,7 +77,7 @@ def test_a_bad_value_in_the_file_names_key_line_and_form(
     with pytest.raises(BadSettingError) as caught:
         load_settings(tmp_path, {})
     said = caught.value.message
-    assert said.startswith(f"{key}: expected {key.setting.form.words}")
+    assert said.startswith(f"{key}: expected {key.setting.value_type.expected}")
     assert said.endswith(f"(from {tmp_path}/config.toml:2)")
 
 
@@ -87,7 +87,7 @@ def test_a_bad_flag_or_variable_names_key_source_and_form(
 ) -> None:
     with pytest.raises(BadSettingError) as caught:
         load_settings(tmp_path, {}, {str(key): text})
-    assert caught.value.message.startswith(f"{key}: expected {key.setting.form.words}")
+    assert caught.value.message.startswith(f"{key}: expected {key.setting.value_type.expected}")
     assert caught.value.message.endswith("(from the command line)")
     if key.variable is not None and key.setting.variable is not None:
         with pytest.raises(BadSettingError) as caught:
@@ -99,7 +99,7 @@ def test_a_bad_flag_or_variable_names_key_source_and_form(
 def test_what_may_be_a_secret_is_not_repeated(key: SettingKey, text: str, tmp_path: Path) -> None:
     with pytest.raises(BadSettingError) as caught:
         load_settings(tmp_path, {}, {str(key): text})
-    tail = caught.value.message.removeprefix(f"{key}: expected {key.setting.form.words}")
+    tail = caught.value.message.removeprefix(f"{key}: expected {key.setting.value_type.expected}")
     assert (", not '" in tail) is key.setting.may_be_quoted
     secretive = (".auth.", ".secret_", ".base_url", ".github_base")
     may_hold_secrets = any(part in key.setting.key for part in secretive)

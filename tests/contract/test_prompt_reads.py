@@ -64,8 +64,8 @@ async def test_waiting_results_are_the_agents_own_newest_first_and_bounded() -> 
     claimed = MessageId("msg_task_0")
     claim = ClaimMessage(agent_id=MAIN, message_id=claimed, generation=1, passed_over=0)
     await write(store, "claim", claim, at_ms=30)
-    found = await store.reads.unread_results(MAIN, limit=5)
+    found = await store.reads.tasks.unread_results(MAIN, limit=5)
     assert [task.id for task in found] == ["task_2", "task_1", "task_0"]
     assert found[0].result_summary == "what task_2 said"
-    assert len(await store.reads.unread_results(MAIN, limit=2)) == 2
-    assert await store.reads.unread_results(AgentId("nobody"), limit=2) == []
+    assert len(await store.reads.tasks.unread_results(MAIN, limit=2)) == 2
+    assert await store.reads.tasks.unread_results(AgentId("nobody"), limit=2) == []

@@ -98,14 +98,14 @@ def noted(text: str) -> RecordEvent:
 
 
 async def state_of(store: Store, message_id: str) -> MessageState | None:
-    entry = await store.reads.message(MessageId(message_id))
+    entry = await store.reads.queue.message(MessageId(message_id))
     return None if entry is None else entry.state
 
 
 async def test_commits_are_applied_in_the_order_they_were_submitted(store: Store) -> None:
     tickets = [store.submit(audited(an_admission(a_message(f"msg_{n}")))) for n in range(50)]
     assert [await ticket.outcome() for ticket in tickets] == [Applied()] * 50
-    entries = [await store.reads.message(MessageId(f"msg_{n}")) for n in range(50)]
+    entries = [await store.reads.queue.message(MessageId(f"msg_{n}")) for n in range(50)]
     seqs = [entry.seq for entry in entries if entry is not None]
     assert seqs == sorted(seqs)
     assert len(seqs) == 50
@@ -114,21 +114,21 @@ async def test_commits_are_applied_in_the_order_they_were_submitted(store: Store
 async def test_a_commit_applied_twice_counts_once(store: Store) -> None:
     commit = an_admission(a_message())
     assert await store.apply(audited(commit)) == Applied()
-    bounds = await store.reads.event_bounds(MAIN)
+    bounds = await store.reads.events.event_bounds(MAIN)
     assert await store.apply(audited(commit)) == Applied(replayed=True)
-    assert await store.reads.event_bounds(MAIN) == bounds
-    target = await store.reads.admission_target(MAIN)
+    assert await store.reads.events.event_bounds(MAIN) == bounds
+    target = await store.reads.queue.admission_target(MAIN)
     assert target is not None
     assert target.queued_count == 1
 
 
 async def test_a_refused_commit_changed_nothing(store: Store) -> None:
-    before = await store.reads.event_bounds(MAIN)
+    before = await store.reads.events.event_bounds(MAIN)
     half_good = a_commit("bad", QueueMessage(message=a_message()), a_claim("msg_unknown"))
     outcome = await store.apply(audited(half_good))
     assert outcome == ConstraintRefused(constraint="messages_row_missing")
     assert await state_of(store, "msg_1") is None
-    assert await store.reads.event_bounds(MAIN) == before
+    assert await store.reads.events.event_bounds(MAIN) == before
 
 
 async def test_a_refused_commit_may_be_submitted_again_under_the_same_id(store: Store) -> None:
@@ -189,7 +189,7 @@ async def test_the_queue_is_stable_within_a_priority_band(store: Store) -> None:
         await store.apply(audited(an_admission(a_message(name, priority=priority))))
     served: list[str] = []
     while True:
-        snapshot = await store.reads.snapshot(MAIN, now=START)
+        snapshot = await store.reads.agents.snapshot(MAIN, now=START)
         assert snapshot is not None
         if not snapshot.heads:
             break
@@ -223,9 +223,9 @@ async def test_event_numbers_have_no_gap_also_across_restarts(opener: Opener) ->
         await store.apply(
             audited(a_commit(f"refused:{life}", noted("lost"), a_claim("msg_unknown")))
         )
-        events = await store.reads.events_after(MAIN, 0, limit=100)
+        events = await store.reads.events.events_after(MAIN, 0, limit=100)
         assert [event.event_seq for event in events] == list(range(1, 2 + 8 * (life + 1)))
-        assert await store.reads.event_bounds(MAIN) == (0, 1 + 8 * (life + 1))
+        assert await store.reads.events.event_bounds(MAIN) == (0, 1 + 8 * (life + 1))
         await store.close()
 
 
@@ -259,7 +259,7 @@ async def test_origin_trust_and_priority_stay_what_they_were_at_admission(store:
     await store.apply(audited(an_admission(message)))
     await store.apply(audited(a_commit("claim", a_claim("msg_1"))))
     await store.apply(audited(a_commit("settle", processed("msg_1"))))
-    entry = await store.reads.message(MessageId("msg_1"))
+    entry = await store.reads.queue.message(MessageId("msg_1"))
     assert entry is not None
     assert entry.message == message
 
@@ -268,7 +268,7 @@ async def test_origin_trust_and_priority_stay_what_they_were_at_admission(store:
 async def test_a_processed_message_can_still_be_read_with_how_it_ended(store: Store) -> None:
     await store.apply(audited(an_admission(a_message())))
     await store.apply(audited(a_commit("settle", processed("msg_1"))))
-    entry = await store.reads.message(MessageId("msg_1"))
+    entry = await store.reads.queue.message(MessageId("msg_1"))
     assert entry is not None
     assert (entry.state, entry.settled_reason) == (MessageState.PROCESSED, "turn_completed")
 
@@ -287,7 +287,7 @@ async def test_the_log_says_where_a_message_came_from(store: Store) -> None:
         task_id=TaskId("task_9"),
     )
     await store.apply(audited(an_admission(message)))
-    newest = (await store.reads.events_after(MAIN, 0, limit=100))[-1].event
+    newest = (await store.reads.events.events_after(MAIN, 0, limit=100))[-1].event
     assert isinstance(newest, MessageAdmitted)
     assert newest.message_id == "msg_1"
     assert newest.origin == message.origin
@@ -304,7 +304,7 @@ async def test_the_log_keeps_every_transition_in_order(store: Store) -> None:
     await store.apply(audited(an_admission(a_message())))
     await store.apply(audited(a_commit("claim", a_claim("msg_1"))))
     await store.apply(audited(a_commit("settle", processed("msg_1"), at=moment(5))))
-    events = await store.reads.events_after(MAIN, 1, limit=100)
+    events = await store.reads.events.events_after(MAIN, 1, limit=100)
     assert [type(event.event).__name__ for event in events] == [
         "MessageAdmitted",
         "MessageProcessingStarted",
@@ -331,11 +331,11 @@ async def test_a_turn_comes_back_as_it_was_written(store: Store) -> None:
             )
         )
     )
-    log = await store.reads.turn_log(turn.turn_id)
+    log = await store.reads.turns.turn_log(turn.turn_id)
     assert log is not None
     assert log.turn == turn
     assert list(log.entries) == entries
-    state = await store.reads.agent(MAIN)
+    state = await store.reads.agents.agent(MAIN)
     assert state is not None
     assert state.focus.open_turn_id == turn.turn_id
 
@@ -350,9 +350,9 @@ async def test_a_store_logs_the_events_it_is_handed_and_makes_up_none(store: Sto
     (change,) = plain.changes
     silent = msgspec.structs.replace(change, events=())
     told = msgspec.structs.replace(change, events=(handed, handed))
-    before = (await store.reads.event_bounds(MAIN))[1]
+    before = (await store.reads.events.event_bounds(MAIN))[1]
     await store.apply(msgspec.structs.replace(plain, changes=(silent, told)))
-    found = await store.reads.events_after(MAIN, before, limit=10)
+    found = await store.reads.events.events_after(MAIN, before, limit=10)
     assert [each.event for each in found] == [handed.event, handed.event]
     assert [each.event_seq for each in found] == [before + 1, before + 2]
     assert [each.turn_id for each in found] == ["turn_9", "turn_9"]

@@ -141,8 +141,8 @@ async def test_only_public_agents_in_use_are_listed_page_by_page(store: Store) -
         born("a"),
         born("z"),
     )
-    first = await store.reads.public_agents(after=None, limit=2)
-    rest = await store.reads.public_agents(after=AgentId("main"), limit=10_000)
+    first = await store.reads.agents.public_agents(after=None, limit=2)
+    rest = await store.reads.agents.public_agents(after=AgentId("main"), limit=10_000)
     assert [each.agent.identity.agent_id for each in first] == ["a", "main"]
     assert [each.agent.identity.agent_id for each in rest] == ["other", "z"]
 
@@ -152,7 +152,7 @@ async def test_a_listed_agent_says_what_it_could_do_and_what_holds_it(store: Sto
     runnable = a_work_item("work_run", created_at=moment(5))
     await write(store, PutWorkItem(item=stuck), PutWorkItem(item=runnable))
     await write(store, QueueMessage(message=a_message()), OpenWait(wait=a_wait()))
-    listed = next(iter(await store.reads.public_agents(after=None, limit=1)))
+    listed = next(iter(await store.reads.agents.public_agents(after=None, limit=1)))
     assert listed.queued_count == 1
     assert listed.runnable_work_item_id == "work_run"
     assert listed.stuck_work_item == stuck
@@ -167,16 +167,16 @@ async def test_tasks_come_open_ones_first_and_newest_first(store: Store) -> None
         ended = AdvanceTask(agent_id=MAIN, task_id=TaskId(f"task_{n}"), status=TaskStatus.COMPLETED)
         await write(store, ended, at_ms=10 + n)
     expected = ["task_5", "task_3", "task_2", "task_0", "task_4", "task_1"]
-    whole = await store.reads.tasks_page(MAIN, after=None, limit=50)
+    whole = await store.reads.tasks.tasks_page(MAIN, after=None, limit=50)
     assert [task.id for task in whole] == expected
     for size in (1, 2, 4):
         seen: list[str] = []
         after: TaskId | None = None
-        while page := await store.reads.tasks_page(MAIN, after=after, limit=size):
+        while page := await store.reads.tasks.tasks_page(MAIN, after=after, limit=size):
             seen += [task.id for task in page]
             after = page[-1].id
         assert seen == expected
-    assert await store.reads.tasks_page(OTHER, after=None, limit=50) == []
+    assert await store.reads.tasks.tasks_page(OTHER, after=None, limit=50) == []
 
 
 async def test_timers_come_active_ones_soonest_first_then_ended_ones(store: Store) -> None:
@@ -187,11 +187,11 @@ async def test_timers_come_active_ones_soonest_first_then_ended_ones(store: Stor
     await write(store, CancelTimer(agent_id=MAIN, timer_id=TimerId("timer_2")), at_ms=10)
     seen: list[str] = []
     after: TimerId | None = None
-    while page := await store.reads.timers_page(MAIN, after=after, limit=1):
+    while page := await store.reads.wake.timers_page(MAIN, after=after, limit=1):
         seen += [timer.id for timer in page]
         after = page[-1].id
     assert seen == ["timer_1", "timer_0", "timer_2", "timer_3"]
-    assert [t.id for t in await store.reads.timers_page(MAIN, after=None, limit=9)] == seen
+    assert [t.id for t in await store.reads.wake.timers_page(MAIN, after=None, limit=9)] == seen
 
 
 @pytest.mark.requirement("console:work-items-are-ranked")
@@ -218,24 +218,24 @@ async def test_work_items_come_in_the_order_current_queued_waiting_completed(
     for size in (1, 3, 100):
         seen: list[str] = []
         after: WorkItemId | None = None
-        while page := await store.reads.work_items_page(MAIN, after=after, limit=size):
+        while page := await store.reads.work.work_items_page(MAIN, after=after, limit=size):
             seen += [weighed.item.id.removeprefix("work_") for weighed in page]
             after = page[-1].item.id
         assert seen == expected
-    waiting = (await store.reads.work_items_page(MAIN, after=None, limit=4))[-1]
+    waiting = (await store.reads.work.work_items_page(MAIN, after=None, limit=4))[-1]
     assert [wait.id for wait in waiting.waits] == ["wait_1"]
 
 
 async def test_briefs_are_paged_backwards_and_found_by_id(store: Store) -> None:
     for n in range(5):
         await write(store, AppendBrief(brief=a_brief(f"brief_{n}")))
-    newest = await store.reads.briefs_page(MAIN, before=None, limit=2)
-    older = await store.reads.briefs_page(MAIN, before=newest[-1].id, limit=50)
+    newest = await store.reads.events.briefs_page(MAIN, before=None, limit=2)
+    older = await store.reads.events.briefs_page(MAIN, before=newest[-1].id, limit=50)
     assert [brief.id for brief in (*newest, *older)] == [f"brief_{n}" for n in (4, 3, 2, 1, 0)]
-    found = await store.reads.brief(BriefId("brief_2"))
+    found = await store.reads.events.brief(BriefId("brief_2"))
     assert found is not None
     assert found.id == "brief_2"
-    assert await store.reads.brief(BriefId("brief_9")) is None
+    assert await store.reads.events.brief(BriefId("brief_9")) is None
 
 
 @pytest.mark.parametrize("limit", [0, -1, -(2**40)])
@@ -252,14 +252,14 @@ async def test_a_limit_that_makes_no_sense_gives_nothing_rather_than_everything(
     )
     reads = store.reads
     answers = [
-        await reads.public_agents(after=None, limit=limit),
-        await reads.tasks_page(MAIN, after=None, limit=limit),
-        await reads.timers_page(MAIN, after=None, limit=limit),
-        await reads.work_items_page(MAIN, after=None, limit=limit),
-        await reads.briefs_page(MAIN, before=None, limit=limit),
-        await reads.turns_page(MAIN, before_index=None, limit=limit),
-        (await reads.events_page(MAIN, EventQuery(limit=limit))).events,
-        await reads.log_after(0, limit=limit),
+        await reads.agents.public_agents(after=None, limit=limit),
+        await reads.tasks.tasks_page(MAIN, after=None, limit=limit),
+        await reads.wake.timers_page(MAIN, after=None, limit=limit),
+        await reads.work.work_items_page(MAIN, after=None, limit=limit),
+        await reads.events.briefs_page(MAIN, before=None, limit=limit),
+        await reads.turns.turns_page(MAIN, before_index=None, limit=limit),
+        (await reads.events.events_page(MAIN, EventQuery(limit=limit))).events,
+        await reads.events.log_after(0, limit=limit),
     ]
     assert [len(answer) for answer in answers] == [0] * len(answers)
 
@@ -273,13 +273,13 @@ async def test_no_page_is_longer_than_its_bound_however_much_is_asked_for(store:
     briefs = [AppendBrief(brief=a_brief(f"b_{n}")) for n in range(SURFACE_PAGE_COUNT_MAX + 5)]
     tasks = [CreateTask(task=a_task(f"task_{n}")) for n in range(SURFACE_PAGE_COUNT_MAX + 5)]
     await write(store, *notes, *briefs, *tasks)
-    slice_ = await store.reads.events_page(MAIN, EventQuery(limit=10**9))
+    slice_ = await store.reads.events.events_page(MAIN, EventQuery(limit=10**9))
     assert len(slice_.events) == EVENT_PAGE_COUNT_MAX
-    assert len(await store.reads.log_after(0, limit=10**9)) == EVENT_PAGE_COUNT_MAX
-    page = await store.reads.briefs_page(MAIN, before=None, limit=10**9)
+    assert len(await store.reads.events.log_after(0, limit=10**9)) == EVENT_PAGE_COUNT_MAX
+    page = await store.reads.events.briefs_page(MAIN, before=None, limit=10**9)
     assert len(page) == SURFACE_PAGE_COUNT_MAX
-    assert len(await store.reads.tasks_page(MAIN, after=None, limit=10**9)) == len(page)
-    surface = await store.reads.agent_surface(MAIN)
+    assert len(await store.reads.tasks.tasks_page(MAIN, after=None, limit=10**9)) == len(page)
+    surface = await store.reads.agents.agent_surface(MAIN)
     assert surface is not None
     assert len(surface.tasks) == STATE_TASKS_COUNT_MAX
     assert surface.counts.tasks == SURFACE_PAGE_COUNT_MAX + 5
@@ -296,26 +296,26 @@ async def test_a_cursor_of_nothing_or_of_another_agent_is_refused(store: Store) 
     reads = store.reads
     for agent_id, suffix in ((MAIN, "9"), (OTHER, "1")):
         with pytest.raises(UnknownCursorError):
-            await reads.tasks_page(agent_id, after=TaskId(f"task_{suffix}"), limit=5)
+            await reads.tasks.tasks_page(agent_id, after=TaskId(f"task_{suffix}"), limit=5)
         with pytest.raises(UnknownCursorError):
-            await reads.timers_page(agent_id, after=TimerId(f"timer_{suffix}"), limit=5)
+            await reads.wake.timers_page(agent_id, after=TimerId(f"timer_{suffix}"), limit=5)
         with pytest.raises(UnknownCursorError):
-            await reads.work_items_page(agent_id, after=WorkItemId(f"work_{suffix}"), limit=5)
+            await reads.work.work_items_page(agent_id, after=WorkItemId(f"work_{suffix}"), limit=5)
         with pytest.raises(UnknownCursorError):
-            await reads.briefs_page(agent_id, before=BriefId(f"brief_{suffix}"), limit=5)
+            await reads.events.briefs_page(agent_id, before=BriefId(f"brief_{suffix}"), limit=5)
     assert (
-        len(await reads.tasks_page(MAIN, after=None, limit=5)) == 1
+        len(await reads.tasks.tasks_page(MAIN, after=None, limit=5)) == 1
     )  # no transaction is left open
 
 
 async def test_messages_are_found_by_id_in_the_order_asked(store: Store) -> None:
     await write(store, *(QueueMessage(message=a_message(f"msg_{n}")) for n in range(3)))
     asked = [MessageId(text) for text in ("msg_2", "msg_9", "msg_0")]
-    assert [entry.message.id for entry in await store.reads.messages(MAIN, asked)] == [
+    assert [entry.message.id for entry in await store.reads.queue.messages(MAIN, asked)] == [
         "msg_2",
         "msg_0",
     ]
-    assert await store.reads.messages(OTHER, asked) == []
+    assert await store.reads.queue.messages(OTHER, asked) == []
 
 
 async def test_turns_are_paged_newest_first_with_the_open_one(store: Store) -> None:
@@ -327,13 +327,13 @@ async def test_turns_are_paged_newest_first_with_the_open_one(store: Store) -> N
         OpenTurn(turn=turn),
         AppendTranscript(entry=an_entry(turn, position=0, data=a_round())),
     )
-    (log,) = await store.reads.turns_page(MAIN, before_index=None, limit=5)
+    (log,) = await store.reads.turns.turns_page(MAIN, before_index=None, limit=5)
     assert log.turn.turn_id == turn.turn_id
     assert len(log.entries) == 1
     asked = [TurnId("turn_9"), turn.turn_id]
-    assert await store.reads.turns(MAIN, asked) == [turn]
-    assert await store.reads.turns(OTHER, asked) == []
-    assert await store.reads.turns_page(MAIN, before_index=1, limit=5) == []
+    assert await store.reads.turns.named(MAIN, asked) == [turn]
+    assert await store.reads.turns.named(OTHER, asked) == []
+    assert await store.reads.turns.turns_page(MAIN, before_index=1, limit=5) == []
 
 
 @pytest.mark.requirement("console:replay-is-paged-by-event-seq")
@@ -342,24 +342,24 @@ async def test_events_are_read_either_way_between_two_numbers(store: Store) -> N
         await write(store, noted(MAIN, n), noted(OTHER, n))
 
     async def seqs(query: EventQuery) -> list[int]:
-        return [e.event_seq for e in (await store.reads.events_page(MAIN, query)).events]
+        return [e.event_seq for e in (await store.reads.events.events_page(MAIN, query)).events]
 
     assert await seqs(EventQuery(limit=3)) == [1, 2, 3]
     assert await seqs(EventQuery(limit=3, order=EventOrder.DESC)) == [10, 9, 8]
     assert await seqs(EventQuery(limit=3, after_seq=3)) == [4, 5, 6]
     assert await seqs(EventQuery(limit=3, before_seq=4, order=EventOrder.DESC)) == [3, 2, 1]
     assert await seqs(EventQuery(limit=9, after_seq=3, before_seq=6)) == [4, 5]
-    bounds = await store.reads.events_page(MAIN, EventQuery(limit=1, after_seq=10))
+    bounds = await store.reads.events.events_page(MAIN, EventQuery(limit=1, after_seq=10))
     assert (bounds.events, bounds.floor_seq, bounds.last_seq) == ((), 0, 10)
 
 
 async def test_the_log_of_all_agents_is_one_sequence(store: Store) -> None:
     await write(store, noted(MAIN, 1), noted(OTHER, 1), noted(MAIN, 2))
-    whole = await store.reads.log_after(0, limit=100)
+    whole = await store.reads.events.log_after(0, limit=100)
     numbers = [event.log_seq for event in whole]
     assert numbers == sorted(numbers)
-    assert numbers[-1] == await store.reads.last_log_seq()
-    tail = await store.reads.log_after(numbers[-3], limit=100)
+    assert numbers[-1] == await store.reads.events.last_log_seq()
+    tail = await store.reads.events.log_after(numbers[-3], limit=100)
     assert [event.agent_id for event in tail] == [OTHER, MAIN]
 
 
@@ -381,11 +381,11 @@ async def test_waits_hints_and_counts_of_an_agent(store: Store) -> None:
     )
     gone = MoveWait(agent_id=MAIN, wait_id=WaitId("wait_1"), state=WaitState.CANCELLED, by="test")
     await write(store, gone)
-    surface = await store.reads.agent_surface(MAIN)
+    surface = await store.reads.agents.agent_surface(MAIN)
     assert surface is not None
     assert [wait.id for wait in surface.waits] == ["wait_2"]
     assert [hint.source_key for hint in surface.hints] == ["github"]
-    _, last_seq = await store.reads.event_bounds(MAIN)
+    _, last_seq = await store.reads.events.event_bounds(MAIN)
     assert surface.counts == AgentCounts(
         queued_messages=1,
         open_work_items=1,
@@ -402,14 +402,14 @@ async def test_a_surface_is_one_look_that_can_be_followed_on(store: Store) -> No
     failed = with_(a_brief("brief_f"), kind=BriefKind.FAILURE)
     await write(store, CreateTask(task=a_task()), AppendBrief(brief=failed), noted(MAIN, 1))
     await write(store, AppendBrief(brief=a_brief("brief_ok")))
-    surface = await store.reads.agent_surface(MAIN)
+    surface = await store.reads.agents.agent_surface(MAIN)
     assert surface is not None
     assert [task.id for task in surface.tasks] == ["task_1"]
     assert surface.last_failure == failed
-    assert await store.reads.last_failure() == failed
+    assert await store.reads.events.last_failure() == failed
     after = EventQuery(after_seq=surface.last_event_seq, limit=9)
-    assert (await store.reads.events_page(MAIN, after)).events == ()
-    assert await store.reads.agent_surface(AgentId("nobody")) is None
+    assert (await store.reads.events.events_page(MAIN, after)).events == ()
+    assert await store.reads.agents.agent_surface(AgentId("nobody")) is None
 
 
 @pytest.mark.requirement("console:a-failure-is-news-until-a-success")
@@ -419,12 +419,14 @@ async def test_a_failure_is_the_last_one_until_its_agent_completes_a_turn(store:
     of_main = with_(a_brief("brief_1"), kind=BriefKind.FAILURE)
     of_ada = with_(a_brief("brief_2"), kind=BriefKind.FAILURE, agent_id=ada)
     await write(store, AppendBrief(brief=of_main), AppendBrief(brief=of_ada))
-    assert await store.reads.last_failure() == of_ada
+    assert await store.reads.events.last_failure() == of_ada
     await settle_well(store, ada)
-    assert await store.reads.last_failure() == of_main, "that agent has not done better since"
+    assert await store.reads.events.last_failure() == of_main, (
+        "that agent has not done better since"
+    )
     await settle_well(store, MAIN)
-    assert await store.reads.last_failure() is None
-    surface = await store.reads.agent_surface(MAIN)
+    assert await store.reads.events.last_failure() is None
+    surface = await store.reads.agents.agent_surface(MAIN)
     assert surface is not None
     assert surface.last_failure == of_main, "an agent's own history keeps it"
 
@@ -432,7 +434,7 @@ async def test_a_failure_is_the_last_one_until_its_agent_completes_a_turn(store:
 @pytest.mark.requirement("console:activity-is-counted")
 @pytest.mark.requirement("daemon-status:asking-is-waiting")
 async def test_activity_counts_public_agents_that_run_or_wait(store: Store) -> None:
-    assert await store.reads.runtime_activity() == ActivityCounts()
+    assert await store.reads.agents.runtime_activity() == ActivityCounts()
     agents = ["boots", "runs", "idles", "waits", "rests", "stopped", "asks", "plans"]
     await write(store, *(born(name) for name in agents))
     await write(store, born("hidden", visibility=Visibility.PRIVATE))
@@ -469,7 +471,7 @@ async def test_activity_counts_public_agents_that_run_or_wait(store: Store) -> N
         ),
         CreateTask(task=a_task()),
     )
-    assert await store.reads.runtime_activity() == ActivityCounts(
+    assert await store.reads.agents.runtime_activity() == ActivityCounts(
         # boots, runs, idles, waits, asks its operator, and main with its task
         active_agent_count=6,
         processing_agent_count=2,
@@ -480,19 +482,19 @@ async def test_activity_counts_public_agents_that_run_or_wait(store: Store) -> N
 
 @pytest.mark.requirement("console:activity-is-counted")
 async def test_a_census_counts_every_agent_in_use_and_what_is_kept(store: Store) -> None:
-    before = await store.reads.census()
+    before = await store.reads.agents.census()
     await write(store, born("stopped"), born("hidden", visibility=Visibility.PRIVATE))
     await write(
         store,
         SetAgentStatus(agent_id=AgentId("stopped"), status=AgentStatus.STOPPED, reason="test"),
         QueueMessage(message=a_message("msg_1")),
     )
-    census = await store.reads.census()
+    census = await store.reads.agents.census()
     assert census.agents[AgentStatus.STOPPED] == 1
     assert sum(census.agents.values()) == sum(before.agents.values()) + 2
     assert (before.queued_message_count, census.queued_message_count) == (0, 1)
-    assert census.kept_event_count == await store.reads.last_log_seq()
-    assert census.database_bytes >= await store.reads.used_bytes() > 0
+    assert census.kept_event_count == await store.reads.events.last_log_seq()
+    assert census.database_bytes >= await store.reads.events.used_bytes() > 0
     assert census.wal_bytes >= 0
 
 
@@ -500,6 +502,6 @@ async def test_counting_stops_at_the_bound(store: Store) -> None:
     for batch in range(11):
         numbers = range(batch * 100, batch * 100 + 100)
         await write(store, *(AppendBrief(brief=a_brief(f"b_{n}")) for n in numbers))
-    surface = await store.reads.agent_surface(MAIN)
+    surface = await store.reads.agents.agent_surface(MAIN)
     assert surface is not None
     assert surface.counts.briefs == SURFACE_COUNTED_COUNT_MAX

@@ -26,7 +26,7 @@ from holon.model.values import AgentId, MessageId
 from tests.crash.dead_copy import dead_copy
 from tests.crash.hands_aftermath import effect_problems, patch_problems
 from tests.crash.stage import Ledger
-from tests.support.hands_oracle import result_problems
+from tests.support.command_oracle import result_problems
 from tests.support.world_oracle import safety_problems
 
 _ENDS: Final = (
@@ -159,7 +159,7 @@ async def _sendable_problems(home: Path) -> list[str]:
         with open_untouched(database_path(home)) as connection:
             agents = [str(a) for (a,) in connection.execute("select agent_id from agents")]
         for agent in agents:
-            logs = await store.reads.recent_turns(AgentId(agent), limit=_TURNS_READ_COUNT_MAX)
+            logs = await store.reads.turns.recent_turns(AgentId(agent), limit=_TURNS_READ_COUNT_MAX)
             found.extend(f"P5 {agent}: {problem}" for problem in _conversation_problems(logs))
     finally:
         await store.close()

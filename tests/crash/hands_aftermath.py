@@ -32,8 +32,8 @@ from holon.wire.codec import decode
 from tests.crash.caller import STOPPED_NOW_AND_THEN
 from tests.crash.load import ORDER_PREFIX
 from tests.crash.stage import Ledger
-from tests.support.hands_oracle import OPEN, effect_of, execution_problems
-from tests.support.mixed_hands import EFFECTS_FILE, NOTE_PREFIX, note_text
+from tests.support.command_oracle import OPEN, effect_of, execution_problems
+from tests.support.mixed_commands import EFFECTS_FILE, NOTE_PREFIX, note_text
 from tests.support.served_host import MARKER
 
 LEFT_S_MAX: Final = 5.0  # for what ends by itself once the last host is gone

@@ -63,7 +63,7 @@ from tests.hostile.system_library import build_system_library, environ_with, set
 from tests.support.mixed_model import mixed_model
 from tests.support.serve_process import PRUNE_OFTEN
 from tests.support.served_host import HostGoneError, ServedHost
-from tests.support.wire_server.beside import wire_server_beside
+from tests.support.wire_server.server_thread import wire_server_thread
 
 KILLS_PER_HOME_MAX: Final = 40
 DEATH_S_MAX: Final = 3.0  # an armed host that lives longer missed its failpoint
@@ -411,7 +411,7 @@ def run_home(
 ) -> KillReport:
     """Run one home of a loop in a folder of its own."""
     home = root / f"home-{seed}"
-    with wire_server_beside(mixed_model(seed)) as model_url:
+    with wire_server_thread(mixed_model(seed)) as model_url:
         report = HomeUnderFire(
             home, seed=seed, model_url=model_url, manners=manners, system_library=system_library
         ).run(kills)

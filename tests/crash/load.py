@@ -17,7 +17,7 @@ from holon.adapters.sqlite.database.home_lock import database_path
 from holon.model.values import JsonValue
 from tests.crash.caller import STOPPED_NOW_AND_THEN, Caller
 from tests.crash.stage import Ledger, Stage
-from tests.support.mixed_hands import EFFECTS_FILE
+from tests.support.mixed_commands import EFFECTS_FILE
 from tests.support.served_host import Request
 
 ORDER_PREFIX: Final = "order-"

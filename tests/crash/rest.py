@@ -55,18 +55,18 @@ def state_of(host: ServedHost) -> HostState:
 async def _state(home: Path, figures: dict[bytes, bytes]) -> HostState:
     with open_untouched(database_path(home)) as connection:
         reads, now = SqliteReads(connection), SystemClock().now()
-        due_at = await reads.next_due_at(after=now)
+        due_at = await reads.wake.next_due_at(after=now)
         return HostState(
             overdue=(
-                *(due.timer.id for due in await reads.due_timers(now, limit=1)),
-                *(wait.id for wait in await reads.due_waits(now, limit=1)),
+                *(due.timer.id for due in await reads.wake.due_timers(now, limit=1)),
+                *(wait.id for wait in await reads.wake.due_waits(now, limit=1)),
             ),
             next_due_in_ms=None if due_at is None else int((due_at - now).total_seconds() * 1_000),
-            restless=tuple(await reads.restless(now=now)),
-            open_turns=tuple(await reads.agents_with_open_turns()),
+            restless=tuple(await reads.agents.restless(now=now)),
+            open_turns=tuple(await reads.turns.agents_with_open_turns()),
             running_count=int(float(figures[b"holon_lanes_running"])),
             rescue_count=int(float(figures[b"holon_rescues_total"])),
-            log_seq=await reads.last_log_seq(),
+            log_seq=await reads.events.last_log_seq(),
         )
 
 

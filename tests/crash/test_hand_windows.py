@@ -15,8 +15,8 @@ import pytest
 
 from holon.adapters.exec.process_table import (
     ProcessIdentity,
-    end_for_certain,
     is_living,
+    kill_all,
     marked_with,
 )
 from holon.adapters.exec.run_folder import RunFolder
@@ -29,7 +29,7 @@ from tests.crash.conftest import StartHost
 from tests.crash.hands_aftermath import end_stragglers, marker_of_home, open_tasks, runaways
 from tests.crash.rest import come_to_rest
 from tests.crash.stage import Ledger
-from tests.support.mixed_hands import EFFECTS_FILE
+from tests.support.mixed_commands import EFFECTS_FILE
 from tests.support.served_host import HostGoneError, Request, ServedHost
 
 WAIT_S_MAX = 20.0
@@ -95,7 +95,7 @@ class Stage:
         for supervisor in self._living_supervisors():
             os.kill(supervisor.pid, signal.SIGKILL)
         marker = marker_of_home(self.home)
-        end_for_certain(lambda: marked_with(marker))
+        kill_all(lambda: marked_with(marker))
         wait_until(lambda: not marked_with(marker))  # what is killed takes a moment to be gone
 
     def _living_supervisors(self) -> list[ProcessIdentity]:

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.logs import move_aside, open_log
-from holon.adapters.system.run_files import RunFiles, UnsafePlaceError
+from holon.adapters.system.run_files import RunFiles, UnsafePathError
 from holon.cli.main import main
-from holon.daemon.logs import GrowingTail, log_report
+from holon.daemon.logs import LogFollower, log_report
 from holon.model.limits import (
     DAEMON_LOG_BYTES_MAX,
     DAEMON_LOG_LINE_CHARS_MAX,
@@ -80,7 +80,7 @@ def test_a_log_that_is_a_link_is_neither_read_nor_written(files: RunFiles, tmp_p
     elsewhere.write_text("secret\n", encoding="utf-8")
     files.log.symlink_to(elsewhere)
     assert log_report(files, lines_max=40).lines == ()
-    with pytest.raises(UnsafePlaceError, match="symbolic link"):
+    with pytest.raises(UnsafePathError, match="symbolic link"):
         open_log(files.log)
     assert elsewhere.read_text(encoding="utf-8") == "secret\n"
 
@@ -103,7 +103,7 @@ def test_the_tail_has_the_length_that_was_asked_for_under_either_name(files: Run
 
 
 def test_a_log_is_followed_across_the_move_to_another_file(files: RunFiles) -> None:
-    with closing(GrowingTail(files.log)) as tail:
+    with closing(LogFollower(files.log)) as tail:
         assert tail.last_lines(5) == ()
         assert tail.new_lines() == (), "there is none yet"
         files.log.write_bytes(b"one\ntwo\nthr")
@@ -120,7 +120,7 @@ def test_a_log_is_followed_across_the_move_to_another_file(files: RunFiles) -> N
 
 def test_what_is_followed_begins_with_the_end_of_what_is_there(files: RunFiles) -> None:
     files.log.write_bytes(b"x" * DAEMON_LOG_READ_BYTES_MAX + b"\none\ntwo\n")
-    with closing(GrowingTail(files.log)) as tail:
+    with closing(LogFollower(files.log)) as tail:
         assert tail.last_lines(2) == ("one", "two")
         assert tail.new_lines() == ()
         files.log.write_bytes(b"anew\n")

@@ -11,15 +11,22 @@ from click.testing import CliRunner
 
 from holon.adapters.exec.process_table import boot_id, identity_of
 from holon.adapters.sqlite.database.home_lock import HomeLock
-from holon.adapters.system.detached_process import DetachedProcess, Waited
+from holon.adapters.system.detached_process import DetachedProcess, ReadyOutcome
 from holon.adapters.system.failure_files import FailureFiles
-from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePlaceError
+from holon.adapters.system.run_files import RunFiles, RuntimeRecord, UnsafePathError
 from holon.cli.console import exit_codes
 from holon.cli.main import main
 from holon.client.control_client import ControlError
 from holon.config.load_settings import load_settings
 from holon.daemon import health, start_stop
-from holon.daemon.health import Foreign, Gone, Look, Running, Silent, look_at
+from holon.daemon.health import (
+    ForeignProcess,
+    NotRunning,
+    Running,
+    RuntimeProbe,
+    Unresponsive,
+    probe_runtime,
+)
 from holon.daemon.start_stop import (
     Daemon,
     DaemonError,
@@ -60,7 +67,7 @@ def test_a_stranger_on_the_socket_is_left_alone_by_start_and_stop(run: Place, sa
             with pytest.raises(DaemonError, match="another program"):
                 act()
         assert run.files.socket.is_socket()
-        assert isinstance(look_at(run.files), Foreign)
+        assert isinstance(probe_runtime(run.files), ForeignProcess)
 
 
 def test_the_runtime_of_another_home_on_our_socket_is_foreign(run: Place) -> None:
@@ -82,7 +89,7 @@ def test_whatever_else_stands_in_the_sockets_place_is_not_removed(run: Place, ki
             run.files.socket.symlink_to(target)
         case _:
             run.files.socket.mkdir()
-    with pytest.raises(UnsafePlaceError, match="not a socket"):
+    with pytest.raises(UnsafePathError, match="not a socket"):
         daemon_of(run).start()
     with pytest.raises(DaemonError, match="not a socket"):
         stop(run.home)
@@ -106,16 +113,16 @@ def test_a_number_that_another_process_got_later_is_stale_and_never_signalled(ru
     assert ours is not None
     reused = RuntimeRecord(pid=ours.pid, start_ticks=ours.start_ticks - 1, boot_id=boot_id())
     run.files.write_record(reused)
-    found = look_at(run.files)
-    assert found == Gone((run.files.pid, run.files.record))
+    found = probe_runtime(run.files)
+    assert found == NotRunning((run.files.pid, run.files.record))
     assert stop(run.home).ok, "and we are still here to say so"
-    assert look_at(run.files) == Gone(())
+    assert probe_runtime(run.files) == NotRunning(())
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid":"x"}', b"\xff" * 70_000])
 def test_a_record_nobody_can_read_is_left_behind_by_nobody(run: Place, content: bytes) -> None:
     run.files.record.write_bytes(content)
-    assert look_at(run.files) == Gone((run.files.record,))
+    assert probe_runtime(run.files) == NotRunning((run.files.record,))
     assert stop(run.home).state is DaemonState.STOPPED
 
 
@@ -165,7 +172,7 @@ def test_a_runtime_that_declines_to_end_for_us_is_not_killed_for_it(run: Place) 
             stop(run.home)
         assert declined.value.status == 403
         assert process.poll() is None
-        assert isinstance(look_at(run.files), Running)
+        assert isinstance(probe_runtime(run.files), Running)
 
 
 @pytest.mark.requirement("daemon:stop-falls-back-to-ending-the-process")
@@ -197,7 +204,7 @@ def test_a_start_that_never_becomes_ready_is_ended_and_remembered(place: Place) 
         hurried.start()
     assert failed.value.hint is not None
     assert "holon daemon logs" in failed.value.hint
-    assert isinstance(look_at(place.files), Gone)
+    assert isinstance(probe_runtime(place.files), NotRunning)
     assert FailureFiles(place.files).of(FailurePhase.STARTUP) is not None
 
 
@@ -206,7 +213,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_running(
 ) -> None:
     started: list[int] = []
 
-    def interrupted(process: DetachedProcess, *, ms_max: int) -> Waited:
+    def interrupted(process: DetachedProcess, *, ms_max: int) -> ReadyOutcome:
         started.append(process.pid)
         raise KeyboardInterrupt
 
@@ -221,15 +228,15 @@ def find_busy(monkeypatch: pytest.MonkeyPatch, *, looks_count: int) -> list[int]
     """Let one that is ready be silent for so many looks; returns whom they were at."""
     seen: list[int] = []
 
-    def look(files: RunFiles) -> Look:
-        found = look_at(files)
+    def look(files: RunFiles) -> RuntimeProbe:
+        found = probe_runtime(files)
         if not isinstance(found, Running) or len(seen) >= looks_count:
             return found
         assert found.process is not None
         seen.append(found.process.pid)
-        return Silent(found.process)
+        return Unresponsive(found.process)
 
-    monkeypatch.setattr(start_stop, "look_at", look)
+    monkeypatch.setattr(start_stop, "probe_runtime", look)
     return seen
 
 
@@ -252,7 +259,7 @@ def test_a_runtime_that_is_ready_and_never_answers_is_ended(
         daemon_of(place).start()
     assert len(set(seen)) == 1
     assert identity_of(seen[0]) is None
-    assert isinstance(look_at(place.files), Gone)
+    assert isinstance(probe_runtime(place.files), NotRunning)
 
 
 def test_a_token_is_part_of_what_must_be_the_same(place: Place) -> None:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from holon.decide.turns.commits import LaneHold, RoundFacts, entry_of, finish_call, round_changes
+from holon.decide.turns.commits import LaneLease, RoundFacts, entry_of, finish_call, round_changes
 from holon.decide.turns.compaction import (
     BaselineOverBudget,
     Compact,
     Fits,
-    ShownPast,
+    ShownHistory,
     WindowDecision,
     compaction_of,
     decide_window,
@@ -41,7 +41,7 @@ from holon.model.turns.transcript import (
 )
 from holon.model.turns.turn import (
     CallModel,
-    ModelSpoke,
+    ModelAnswered,
     OperatorInterjected,
     RunTools,
     SafePoint,
@@ -121,7 +121,9 @@ def plain_turn(index: int, *, asked: int = 10, said: int = 10) -> TurnLog:
 class LongTurn:
     """A running turn. `window` is what was decided before each request."""
 
-    def __init__(self, past: ShownPast, *, budget: int, asked: int = 10, index: int = 40) -> None:
+    def __init__(
+        self, past: ShownHistory, *, budget: int, asked: int = 10, index: int = 40
+    ) -> None:
         self.past = past
         self.budget = budget
         incoming = IncomingMessage(message=prompt(TextBody(text="q" * asked)))
@@ -166,11 +168,11 @@ class LongTurn:
         if each.added:
             self.add("o" * each.added)
 
-    def speak(self, said: ModelSpoke) -> None:
+    def speak(self, said: ModelAnswered) -> None:
         """Record one round."""
         self.state, step = advance(self.state, said, tools=TOOLS)
         facts = RoundFacts(
-            hold=LaneHold(agent_id=AGENT_ID, turn_id=self.log.turn.turn_id, generation=1),
+            lease=LaneLease(agent_id=AGENT_ID, turn_id=self.log.turn.turn_id, generation=1),
             turn=self.log.turn,
             round_number=self.count,
             position=len(self.log.entries),
@@ -203,8 +205,8 @@ class LongTurn:
         self.state, _ = advance(self.state, said, tools=TOOLS)
 
 
-def a_past(*sizes: int, recap: tuple[str, ...] = (), last: int = 39) -> ShownPast:
+def a_past(*sizes: int, recap: tuple[str, ...] = (), last: int = 39) -> ShownHistory:
     """Settled turns of these sizes, the last of them with this number."""
     first = last - len(sizes) + 1
     turns = tuple(plain_turn(first + n, asked=size) for n, size in enumerate(sizes))
-    return ShownPast(context=AgentContext(history_from_turn=first, recap=recap), turns=turns)
+    return ShownHistory(context=AgentContext(history_from_turn=first, recap=recap), turns=turns)

@@ -16,10 +16,10 @@ from holon.decide.wake.activation import (
     Rest,
     RestUntil,
     RunQueue,
-    StayDown,
+    StayInactive,
     decide_activation,
 )
-from holon.model.agents import AgentPace, AgentStatus
+from holon.model.agents import AgentStatus, TurnRateState
 from holon.model.events.reads import AgentSnapshot, WeighedItem
 from holon.model.limits import (
     MESSAGE_BODY_BYTES_MAX,
@@ -115,7 +115,7 @@ def test_the_first_reason_to_act_decides(
 @pytest.mark.parametrize("status", [AgentStatus.BOOTING, AgentStatus.PAUSED, AgentStatus.STOPPED])
 def test_an_agent_that_is_down_stays_down_whatever_waits(status: AgentStatus) -> None:
     snapshot = vary(EVERYTHING, agent=agent_in(status), claimed_message_id=MESSAGE_ID)
-    assert decide(snapshot) == StayDown(status=status)
+    assert decide(snapshot) == StayInactive(status=status)
 
 
 @pytest.mark.requirement("scheduling:work-ticks-only-when-idle")
@@ -192,7 +192,7 @@ def test_without_work_items_an_agent_just_waits_for_messages(status: AgentStatus
 
 
 def test_a_reminder_of_a_blocker_keeps_while_the_runtime_has_given_up() -> None:
-    given_up = vary(IDLE.agent, pace=AgentPace(gave_up=True))
+    given_up = vary(IDLE.agent, pace=TurnRateState(gave_up=True))
     assert decide(vary(IDLE, agent=given_up, due_rechecks=(BLOCKED,))) == Rest()
     assert decide(vary(IDLE, due_rechecks=(BLOCKED,))) == EmitRecheckTick(items=(BLOCKED,))
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holon.decide.queue.admission import Admitted, decide_admission, first_refusal
-from holon.decide.queue.authority import CAPABILITY_DOORS, OPERATOR_DOORS
+from holon.decide.queue.authority import CAPABILITY_CONTEXTS, OPERATOR_CONTEXTS
 from holon.model.agents import AgentStatus
 from holon.model.errors import Refusal, RefusalCode
 from holon.model.events.reads import AdmissionTarget
@@ -139,7 +139,7 @@ def test_an_operator_prompt_comes_from_the_operator_through_a_door_of_theirs() -
         for kind, origin, door in admitted_arrivals()
         if kind is MessageKind.OPERATOR_PROMPT
     }
-    assert prompts == {(OperatorOrigin, door) for door in OPERATOR_DOORS}
+    assert prompts == {(OperatorOrigin, door) for door in OPERATOR_CONTEXTS}
 
 
 @pytest.mark.requirement("admission:public-kinds")
@@ -238,7 +238,7 @@ def test_the_ceiling_hangs_over_the_public_only(request_: IngressRequest, field:
 
 @pytest.mark.requirement("arrivals:the-token-makes-no-outsider-the-operator")
 @pytest.mark.parametrize(("request_", "field"), OVER_THE_CEILING)
-@pytest.mark.parametrize("admission", sorted(OPERATOR_DOORS | CAPABILITY_DOORS))
+@pytest.mark.parametrize("admission", sorted(OPERATOR_CONTEXTS | CAPABILITY_CONTEXTS))
 @pytest.mark.parametrize(
     "surface", [DeliverySurface.HTTP_PUBLIC_ENQUEUE, DeliverySurface.HTTP_WEBHOOK]
 )

@@ -128,17 +128,17 @@ TELLS = {
     "ActivateSkill": {"skill_activated"},
     "OpenWait": {"wait_opened"},
     "MoveWait": {"wait_moved"},
-    "RememberPace": {"self_starts_ended"},
+    "UpdateTurnRate": {"self_starts_ended"},
     "RememberContext": {"history_compacted"},
     "NoteInstructionChange": {"instruction_source_changed"},
     "HoldMessage": {"message_held"},
-    "HoldTurns": {"budget_used_up"},
-    "ReleaseTurns": {"budget_freed"},
+    "PauseTurns": {"budget_used_up"},
+    "UnpauseTurns": {"budget_freed"},
     "RememberWork": {"working_memory_updated"},
     "ArchiveEpisode": {"episode_memory_finalized"},
 }
 SILENT = {"MarkSeen", "ReleaseDeferred", "RememberActivation", "RestoreSkills", "ReviewHolds"}
-MAY_BE_SILENT = {"AppendTranscript", "RememberPace", "RememberWork"}
+MAY_BE_SILENT = {"AppendTranscript", "UpdateTurnRate", "RememberWork"}
 
 
 def kind_of(event: Event) -> str:

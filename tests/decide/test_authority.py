@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from holon.decide.queue.authority import OPERATOR_DOORS, derive_authority, derive_trust, doors_of
+from holon.decide.queue.authority import OPERATOR_CONTEXTS, derive_authority, derive_trust, doors_of
 from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
@@ -65,7 +65,7 @@ def test_only_the_operator_through_a_door_of_theirs_gives_operator_instructions(
         for origin, door in EVERY_ARRIVAL
         if derive_authority(origin, door) is AuthorityClass.OPERATOR_INSTRUCTION
     }
-    assert instructing == {(OperatorOrigin, door) for door in OPERATOR_DOORS}
+    assert instructing == {(OperatorOrigin, door) for door in OPERATOR_CONTEXTS}
 
 
 @pytest.mark.requirement("admission:runtime-instructs-by-itself")

@@ -40,7 +40,7 @@ from holon.model.turns.transcript import (
     TranscriptData,
     TurnLog,
 )
-from holon.model.turns.turn import ModelSpoke, SafePoint, StopReason, ToolReceipt
+from holon.model.turns.turn import ModelAnswered, SafePoint, StopReason, ToolReceipt
 from holon.model.values import CallId, MessageId
 from tests.decide.sample_rows import AGENT_ID, NOW
 from tests.decide.turn_rows import TURN, USAGE, bad, interjected, ok, prompt, spoke, use
@@ -175,7 +175,7 @@ def test_rounds_without_a_user_between_them_are_one_message() -> None:
 
 def test_blank_words_are_left_out_and_thinking_is_kept_as_it_is() -> None:
     thinking = ThinkingBlock(text=" ", signature="s")
-    round_said = ModelSpoke(
+    round_said = ModelAnswered(
         blocks=(said(" \n"), thinking), stop_reason=StopReason.END_TURN, usage=USAGE
     )
     log = log_of(incoming(), AssistantRound(round=1, spoke=round_said))

@@ -5,7 +5,7 @@ import pytest
 
 from holon.decide.turns.failures import (
     ABORTED_KINDS,
-    LostCandidate,
+    FailedCandidate,
     failure_of,
     first_line,
     operator_abort,
@@ -19,6 +19,7 @@ from holon.model.events.briefs import FailureArtifact, FailureCategory
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
 from holon.model.providers.attempts import (
     AuthRejectedError,
+    CircuitOpenError,
     ContextTooLongError,
     ModelUnavailableError,
     ProviderAttempt,
@@ -28,7 +29,6 @@ from holon.model.providers.attempts import (
     ProviderUnreachableError,
     RateLimitedError,
     RequestRejectedError,
-    RouteRestingError,
     TransportDiagnostics,
     TransportUnsupportedError,
     UnreadableResponseError,
@@ -57,7 +57,7 @@ RAW = "line one\nTraceback (most recent call last):\n  secret payload"
         (UnreadableResponseError("what?"), PROTOCOL, "invalid_response", False),
         (TransportUnsupportedError("no"), PROTOCOL, "unsupported_transport", False),
         (UsageLimitedError("used up"), TRANSPORT, "usage_limit_reached", False),
-        (RouteRestingError("resting"), TRANSPORT, "circuit_open", False),
+        (CircuitOpenError("resting"), TRANSPORT, "circuit_open", False),
         (ModelUnavailableError("no"), FailureCategory.RUNTIME, "model_unavailable", False),
         (StoreFullError("full"), FailureCategory.RUNTIME, "storage_full", False),
         (BadInputError("odd"), FailureCategory.RUNTIME, "bad_input", False),
@@ -108,8 +108,8 @@ def test_a_provider_failure_without_an_exchange_names_what_is_known() -> None:
     assert "request_id" not in round_failure([error], (silent,)).metadata
 
 
-def lost(ref: str, error: ProviderError, *, asked: bool = True) -> LostCandidate:
-    return LostCandidate(model_ref=parse_model_ref(ref), error=error, asked=asked)
+def lost(ref: str, error: ProviderError, *, asked: bool = True) -> FailedCandidate:
+    return FailedCandidate(model_ref=parse_model_ref(ref), error=error, asked=asked)
 
 
 def attempts_at(ref: str, count: int) -> list[ProviderAttempt]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.decide.turns.compaction import HistoryFacts, ShownPast, marks, plan_history
+from holon.decide.turns.compaction import HistoryFacts, ShownHistory, marks, plan_history
 from holon.decide.turns.conversation import (
     append_recap,
     append_turn,
@@ -29,7 +29,7 @@ EXAMPLES = int(os.environ.get("HOLON_DRILL_PASTS", "100"))
 BUDGET = 100_000
 
 
-def after(past: ShownPast, log: TurnLog, *, budget: int = BUDGET) -> ShownPast:
+def after(past: ShownHistory, log: TurnLog, *, budget: int = BUDGET) -> ShownHistory:
     """What the next turn reads, once this one is over."""
     sizes = tuple(bytes_of(conversation_of([each])) for each in past.turns)
     facts = HistoryFacts(past=past, past_bytes=sizes, ended=log, budget_bytes=budget)
@@ -40,10 +40,10 @@ def after(past: ShownPast, log: TurnLog, *, budget: int = BUDGET) -> ShownPast:
     kept = [each for each in past.turns if each.turn.turn_index >= context.history_from_turn]
     if log.turn.turn_index >= context.history_from_turn:
         kept.append(log)
-    return ShownPast(context=context, turns=tuple(kept))
+    return ShownHistory(context=context, turns=tuple(kept))
 
 
-def shown(past: ShownPast, *following: TurnLog) -> list[ConversationMessage]:
+def shown(past: ShownHistory, *following: TurnLog) -> list[ConversationMessage]:
     """What a request begins with: what is left of the turns that were let go, and the others."""
     messages: list[ConversationMessage] = []
     logs = (*past.turns, *following)
@@ -58,7 +58,7 @@ def shown(past: ShownPast, *following: TurnLog) -> list[ConversationMessage]:
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(sizes=st.lists(st.sampled_from([10, 200, 4_000, 30_000, 90_000]), max_size=30))
 def test_between_two_epochs_every_past_begins_with_the_one_before(sizes: list[int]) -> None:
-    past = ShownPast()
+    past = ShownHistory()
     high, _ = marks(BUDGET)
     for index, size in enumerate(sizes, 1):
         found = after(past, plain_turn(index, asked=size))
@@ -76,7 +76,7 @@ def test_between_two_epochs_every_past_begins_with_the_one_before(sizes: list[in
 
 @pytest.mark.requirement("compaction:history-moves-by-epochs")
 def test_short_turns_are_let_go_by_the_dozen() -> None:
-    past, moves = ShownPast(), []
+    past, moves = ShownHistory(), []
     for index in range(1, 61):
         found = after(past, plain_turn(index))
         if found.context != past.context:
@@ -88,7 +88,7 @@ def test_short_turns_are_let_go_by_the_dozen() -> None:
 
 @pytest.mark.requirement("compaction:recap-keeps-labels")
 def test_turns_that_are_let_go_leave_a_line_with_their_label() -> None:
-    past = ShownPast()
+    past = ShownHistory()
     for index in range(1, 25):
         past = after(past, plain_turn(index, asked=3, said=4))
     lines = past.context.recap
@@ -156,7 +156,7 @@ def test_a_turn_whose_opening_is_too_large_is_let_go_at_once() -> None:
 
 def test_a_recap_that_was_shortened_counts_what_it_left_out() -> None:
     context = AgentContext(history_from_turn=30, compression_epoch=4, recap=("x" * 5_000,) * 3)
-    past = ShownPast(context=context, turns=a_past(*[10] * 10, last=39).turns)
+    past = ShownHistory(context=context, turns=a_past(*[10] * 10, last=39).turns)
     found = after(past, plain_turn(40, asked=90_000))
     assert found.context.compression_epoch == 5
     assert found.context.recap[0].endswith("earlier lines are left out)")

@@ -3,8 +3,8 @@
 import pytest
 
 from holon.decide.guidance.instructions import (
-    InstructionPlaces,
-    Noticed,
+    InstructionCheck,
+    InstructionRoots,
     changes_between,
     is_instruction_source,
 )
@@ -12,7 +12,7 @@ from holon.model.queue import AuthorityClass
 from holon.model.values import TurnId
 
 HOME, ANCHOR = "/h/agents/main", "/w"
-NOTICED = Noticed(
+NOTICED = InstructionCheck(
     turn_id=TurnId("turn_1"),
     effect_id="turn_1/1/0",
     authority_class=AuthorityClass.EXTERNAL_EVIDENCE,
@@ -51,12 +51,12 @@ NOTICED = Noticed(
 def test_a_path_is_a_source_wherever_it_is_named_from(
     root: str, path: str, is_source: bool
 ) -> None:
-    places = InstructionPlaces(execution_root=root, agent_home=HOME, workspace_anchor=ANCHOR)
+    places = InstructionRoots(execution_root=root, agent_home=HOME, workspace_anchor=ANCHOR)
     assert is_instruction_source(path, places) is is_source
 
 
 def test_without_a_workspace_only_the_home_instructs() -> None:
-    places = InstructionPlaces(execution_root="/w", agent_home=HOME)
+    places = InstructionRoots(execution_root="/w", agent_home=HOME)
     assert not is_instruction_source("AGENTS.md", places)
 
 

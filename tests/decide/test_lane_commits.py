@@ -8,7 +8,7 @@ import pytest
 from holon.decide.turns.commits import (
     ClaimFacts,
     InterjectionFacts,
-    LaneHold,
+    LaneLease,
     RoundFacts,
     claim_commit,
     finish_call,
@@ -65,7 +65,7 @@ from tests.decide.sample_rows import AGENT_ID, MESSAGE_ID, NOW, agent_in, wait_o
 from tests.decide.turn_rows import TURN, bad, ok, prompt, running_snapshot, spoke, use
 
 C = TypeVar("C", bound=Change)
-HOLD = LaneHold(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=4)
+LEASE = LaneLease(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=4)
 REENTRY = Reentry(
     continuation_class=ReentryClass.LOCAL_CONTINUATION,
     trigger_kind=TriggerKind.OPERATOR_INPUT,
@@ -185,7 +185,7 @@ def round_facts(step: TurnStep, *, tools: tuple[str, ...] = ()) -> RoundFacts:
     """A round that asked for these tools."""
     uses = (use(name, f"c{n}") for n, name in enumerate(tools))
     return RoundFacts(
-        hold=HOLD, turn=TURN, round_number=2, position=5, spoke=spoke("hm", *uses), step=step
+        lease=LEASE, turn=TURN, round_number=2, position=5, spoke=spoke("hm", *uses), step=step
     )
 
 
@@ -194,7 +194,7 @@ def test_a_round_is_recorded_with_every_call_it_starts() -> None:
     step = RunTools(calls=calls, refused=(bad("Nope", "c1"),))
     commit = round_commit(round_facts(step, tools=("Read", "Nope")), now=NOW)
     assert commit.commit_id == "round:turn_1:2"
-    assert commit.expects == (HOLD.fence,)
+    assert commit.expects == (LEASE.fence,)
     entry, first, second, refused = commit.changes
     assert isinstance(entry, AppendTranscript)
     assert isinstance(entry.entry.data, AssistantRound)
@@ -230,10 +230,10 @@ def test_what_a_tool_changed_and_its_result_are_one_commit_of_the_lane() -> None
     done = finish_call(call, ok("Read", "c0"), state=ToolCallState.SUCCEEDED, duration_ms=7)
     effect = MarkSeen(agent_id=AGENT_ID, message_ids=())
     guard = AgentAdmits(agent_id=AGENT_ID)
-    commit = tool_done_commit(HOLD, done, effects=(effect,), expects=(guard,), now=NOW)
+    commit = tool_done_commit(LEASE, done, effects=(effect,), expects=(guard,), now=NOW)
     assert commit.commit_id == "tool:turn_1.2.0:done"
     assert commit.changes == (effect, done)
-    assert commit.expects == (HOLD.fence, guard)
+    assert commit.expects == (LEASE.fence, guard)
 
 
 def test_a_resume_answers_open_calls_and_takes_a_new_generation() -> None:
@@ -255,7 +255,7 @@ def test_an_interjection_enters_the_transcript_and_leaves_the_queue_together(
 ) -> None:
     waiting = msgspec.structs.replace(wait_of(WaitKind.OPERATOR), work_item_id=None)
     facts = InterjectionFacts(
-        hold=HOLD,
+        lease=LEASE,
         turn=TURN,
         message=prompt(),
         text="wait",
@@ -271,5 +271,5 @@ def test_an_interjection_enters_the_transcript_and_leaves_the_queue_together(
     assert isinstance(entry.data, Interjection)
     assert entry.data.interjected.text == "wait"
     assert the(commit, MoveWait).state is WaitState.RESOLVED
-    assert HOLD.fence in commit.expects
+    assert LEASE.fence in commit.expects
     assert MessageInState(message_id=MESSAGE_ID, state=MessageState.QUEUED) in commit.expects

@@ -6,16 +6,16 @@ import msgspec
 import pytest
 
 from holon.decide.budgets.no_progress import (
-    GiveUp,
-    HoldBack,
-    KeepSilent,
+    DelayStart,
     Start,
+    StopSelfStarts,
+    SuppressStart,
     decide_start,
     got_somewhere,
     is_self_started,
     pace_after,
 )
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.limits import (
     SELF_STARTED_APART_MS,
     SELF_STARTED_COUNT_MAX,
@@ -39,9 +39,9 @@ def tick(subsystem: str, text: str = "go on") -> MessageEnvelope:
     )
 
 
-def counted(count: int, *, ago_ms: int = 0) -> AgentPace:
+def counted(count: int, *, ago_ms: int = 0) -> TurnRateState:
     at = NOW - timedelta(milliseconds=ago_ms)
-    return AgentPace(self_started_count=count, self_started_at=at)
+    return TurnRateState(self_started_count=count, self_started_at=at)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +75,11 @@ def test_what_counts_as_started_by_the_runtime(message: MessageEnvelope, is_own:
     assert is_self_started(message) is is_own
 
 
-@pytest.mark.parametrize("pace", [AgentPace(), counted(5), counted(MOST)])
-def test_the_outside_always_starts_a_turn_and_the_count_anew(pace: AgentPace) -> None:
+@pytest.mark.parametrize("pace", [TurnRateState(), counted(5), counted(MOST)])
+def test_the_outside_always_starts_a_turn_and_the_count_anew(pace: TurnRateState) -> None:
     held = msgspec.structs.replace(pace, budget_until=NOW, gave_up=True)
     assert decide_start(held, self_started=False, now=NOW) == Start(
-        pace=AgentPace(budget_until=NOW)
+        pace=TurnRateState(budget_until=NOW)
     )
 
 
@@ -93,16 +93,16 @@ def test_the_first_few_start_at_once_and_are_counted(count: int) -> None:
 def test_each_next_one_waits_twice_as_long(count: int) -> None:
     hold_ms = SELF_STARTED_HOLD_MS_MIN << (count - FREE)
     until = NOW + timedelta(milliseconds=hold_ms)
-    assert decide_start(counted(count), self_started=True, now=NOW) == HoldBack(until=until)
+    assert decide_start(counted(count), self_started=True, now=NOW) == DelayStart(until=until)
     waited = decide_start(counted(count, ago_ms=hold_ms), self_started=True, now=NOW)
     assert waited == Start(pace=counted(count + 1))
 
 
 def test_after_the_last_one_the_runtime_gives_up_once_and_is_silent() -> None:
     decision = decide_start(counted(MOST), self_started=True, now=NOW)
-    assert isinstance(decision, GiveUp)
+    assert isinstance(decision, StopSelfStarts)
     assert decision.pace.gave_up
-    assert decide_start(decision.pace, self_started=True, now=NOW) == KeepSilent()
+    assert decide_start(decision.pace, self_started=True, now=NOW) == SuppressStart()
 
 
 @pytest.mark.parametrize("count", [FREE, MOST])
@@ -116,8 +116,8 @@ def test_turns_far_apart_and_a_clock_set_back_are_no_reason_to_wait(count: int) 
 def test_a_hold_is_measured_from_the_end_of_the_last_turn() -> None:
     began = counted(3, ago_ms=60_000)
     assert pace_after(began, self_started=True, moved=False, now=NOW) == counted(3)
-    assert pace_after(began, self_started=True, moved=True, now=NOW) == AgentPace()
-    assert pace_after(began, self_started=False, moved=False, now=NOW) == AgentPace()
+    assert pace_after(began, self_started=True, moved=True, now=NOW) == TurnRateState()
+    assert pace_after(began, self_started=False, moved=False, now=NOW) == TurnRateState()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from holon.decide.providers.prompt_layout import layout_of
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
@@ -32,7 +32,7 @@ def said(*texts: str) -> UserMessage:
 def request(
     frame: PromptFrame,
     *conversation: ConversationMessage,
-    start: ConversationPlace | None = None,
+    start: ConversationPosition | None = None,
 ) -> ProviderRequest:
     return ProviderRequest(
         agent_id=AgentId("main"),
@@ -65,7 +65,7 @@ def test_the_system_part_goes_from_what_never_changes_to_what_seldom_does() -> N
 @pytest.mark.requirement("prompt-frame:turn-scoped-text-stands-behind-the-history")
 def test_turn_scoped_text_stands_where_the_turn_begins_and_stays_there() -> None:
     history = (said("old"), AssistantMessage(blocks=(TextBlock(text="done"),)))
-    start = ConversationPlace(message_index=2, block_index=0)
+    start = ConversationPosition(message_index=2, block_index=0)
     first = layout_of(request(FRAME, *history, said("new"), start=start)).conversation
     later = layout_of(
         request(FRAME, *history, said("new"), CALL, UserMessage(blocks=(RESULT,)), start=start)
@@ -76,7 +76,7 @@ def test_turn_scoped_text_stands_where_the_turn_begins_and_stays_there() -> None
 
 def test_turn_scoped_text_stands_behind_results_the_message_must_begin_with() -> None:
     opening = UserMessage(blocks=(RESULT, TextBlock(text="new")))
-    start = ConversationPlace(message_index=2, block_index=1)
+    start = ConversationPosition(message_index=2, block_index=1)
     for place in (start, None):
         found = layout_of(request(FRAME, said("old"), CALL, opening, start=place)).conversation
         texts = [getattr(b, "text", "result") for b in found[-1].blocks]
@@ -92,5 +92,5 @@ def test_a_frame_without_words_leaves_the_conversation_alone(frame: PromptFrame)
 def test_a_conversation_without_the_user_takes_no_turn_scoped_text() -> None:
     assert layout_of(request(FRAME)).conversation == ()
     assert layout_of(request(FRAME, CALL)).conversation == (CALL,)
-    at_model = ConversationPlace(message_index=0, block_index=0)
+    at_model = ConversationPosition(message_index=0, block_index=0)
     assert layout_of(request(FRAME, CALL, start=at_model)).conversation == (CALL,)

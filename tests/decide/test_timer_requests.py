@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from holon.decide.wake.timer_requests import (
-    Armed,
+    ArmedSchedule,
     armed_after,
     armed_cron,
     cancellation_commit,
@@ -31,9 +31,9 @@ from tests.support.builders import a_wait
 vary = msgspec.structs.replace
 
 
-def armed(after_ms: int = 60_000, *, every_ms: int | None = None) -> Armed:
+def armed(after_ms: int = 60_000, *, every_ms: int | None = None) -> ArmedSchedule:
     found = armed_after(after_ms, every_ms=every_ms, now=NOW)
-    assert isinstance(found, Armed)
+    assert isinstance(found, ArmedSchedule)
     return found
 
 
@@ -47,7 +47,7 @@ def seen(status: AgentStatus, *, timers: int = 0) -> AgentSnapshot:
 
 
 def test_a_timer_fires_once_or_on_a_grid_from_its_first_slot() -> None:
-    assert armed() == Armed(schedule=OneShot(), first=later(NOW, by_ms=60_000))
+    assert armed() == ArmedSchedule(schedule=OneShot(), first=later(NOW, by_ms=60_000))
     assert armed(every_ms=5_000).schedule == Every(interval_ms=5_000)
 
 

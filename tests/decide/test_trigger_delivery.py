@@ -12,7 +12,7 @@ from holon.decide.agents.lifecycle import refuse_stopped
 from holon.decide.wake.triggers import (
     BadDeliveryIdError,
     Deliver,
-    TurnAway,
+    RejectDelivery,
     decide_delivery,
     delivery_key_of,
     opens,
@@ -131,7 +131,7 @@ def test_what_becomes_of_a_delivery_depends_on_what_the_agent_does(name: str) ->
 def test_a_stopped_agent_takes_nothing_and_says_how_to_resume_it() -> None:
     target = a_target(agent_status=AgentStatus.STOPPED)
     decided = decide_delivery(target, TriggerDelivery(), now=START)
-    assert decided == TurnAway(reason="agent_stopped", refusal=refuse_stopped(MAIN))
+    assert decided == RejectDelivery(reason="agent_stopped", refusal=refuse_stopped(MAIN))
 
 
 @pytest.mark.requirement("triggers:clears-nothing")

@@ -18,8 +18,8 @@ from holon.model.turns.turn import (
     CallModel,
     Completion,
     Finish,
+    ModelAnswered,
     ModelFailed,
-    ModelSpoke,
     RunTools,
     SafePoint,
     StopReason,
@@ -90,7 +90,7 @@ def test_no_words_end_a_turn_that_still_asks_for_tools(text: str) -> None:
 
 @pytest.mark.requirement("turn:last-message-may-be-empty")
 def test_a_turn_may_end_without_a_word() -> None:
-    thinking = ModelSpoke(
+    thinking = ModelAnswered(
         blocks=(ThinkingBlock(text="hm"),), stop_reason=StopReason.END_TURN, usage=USAGE
     )
     assert finish_after(thinking).last_text == ""

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from holon.decide.work import items
-from holon.decide.work.items import Edit, objective_refusal
+from holon.decide.work.items import WorkItemEdit, objective_refusal
 from holon.decide.work.projection import scheduling_state
 from holon.model.limits import OBJECTIVE_CHARS_MAX
 from holon.model.work import PlanStatus, SchedulingState, TodoItem, WorkItemRecord, WorkItemState
@@ -28,7 +28,7 @@ CHANGES: dict[str, Callable[[WorkItemRecord, datetime], WorkItemRecord]] = {
     "block": _blocked,
     "unblock": lambda item, now: items.unblock(item, now=now),
     "complete": lambda item, now: items.complete(item, now=now),
-    "edit": lambda item, now: items.edit(item, Edit(), now=now),
+    "edit": lambda item, now: items.edit(item, WorkItemEdit(), now=now),
 }
 
 
@@ -73,13 +73,13 @@ def test_only_completion_ends_the_item() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        Edit(objective="else"),
-        Edit(plan_status=PlanStatus.READY),
-        Edit(todo_list=(TodoItem(text="a"),)),
-        Edit(todo_list=()),
+        WorkItemEdit(objective="else"),
+        WorkItemEdit(plan_status=PlanStatus.READY),
+        WorkItemEdit(todo_list=(TodoItem(text="a"),)),
+        WorkItemEdit(todo_list=()),
     ],
 )
-def test_an_edit_touches_what_it_names_and_leaves_the_blocker_alone(change: Edit) -> None:
+def test_an_edit_touches_what_it_names_and_leaves_the_blocker_alone(change: WorkItemEdit) -> None:
     changed = items.edit(BLOCKED, change, now=LATER)
     named = {k: v for k, v in msgspec.structs.asdict(change).items() if v is not None}
     assert changed == msgspec.structs.replace(

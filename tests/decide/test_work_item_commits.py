@@ -5,7 +5,7 @@ import pytest
 
 from holon.decide.work import items
 from holon.decide.work.items import (
-    Planned,
+    ChangePlan,
     answer_questions,
     needs_reminder,
     open_item,
@@ -116,7 +116,7 @@ def test_a_question_that_is_asked_meanwhile_is_not_overlooked() -> None:
 
 
 def test_the_waits_of_a_completed_item_end_with_it_and_only_once() -> None:
-    assert answer_questions(DONE, QUESTIONS) == Planned(changes=())
+    assert answer_questions(DONE, QUESTIONS) == ChangePlan(changes=())
     ended = put_blocker(DONE, QUESTIONS, now=NOW, wait_id=None).changes
     assert [each.wait_id for each in ended if isinstance(each, MoveWait)] == ["wait_4", "wait_5"]
 

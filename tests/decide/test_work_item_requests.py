@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from holon.decide.work.items import Edit, complete
+from holon.decide.work.items import WorkItemEdit, complete
 from holon.decide.work.requests import (
     creation_of,
     edited_item,
@@ -13,7 +13,7 @@ from holon.decide.work.requests import (
     revision_commit,
 )
 from holon.model.agents import AgentFocus, AgentStatus
-from holon.model.budgets import RememberPace
+from holon.model.budgets import UpdateTurnRate
 from holon.model.commits import (
     Commit,
     FocusWorkItem,
@@ -41,7 +41,7 @@ def written(commit: Commit) -> WorkItemRecord:
 def test_an_item_is_opened_once_and_starts_the_count_of_vain_turns_anew() -> None:
     made = creation_of(ITEM, kept=None, agent=UP, open_count=0)
     assert isinstance(made, Commit)
-    assert [type(change) for change in made.changes] == [PutWorkItem, RememberPace]
+    assert [type(change) for change in made.changes] == [PutWorkItem, UpdateTurnRate]
     assert creation_of(ITEM, kept=ITEM, agent=UP, open_count=0) is None
 
 
@@ -70,7 +70,7 @@ def test_the_focus_answers_what_was_asked_about_the_item() -> None:
     asked = wait_of(WaitKind.OPERATOR)
     commit = focus_commit("control:r1", ITEM, [asked], now=NOW)
     kinds = [type(change) for change in commit.changes]
-    assert kinds == [MoveWait, FocusWorkItem, RememberPace]
+    assert kinds == [MoveWait, FocusWorkItem, UpdateTurnRate]
     unmoved = WorkItemAtRevision(work_item_id=ITEM.id, revision=ITEM.revision)
     assert commit.expects[0] == unmoved
 
@@ -79,24 +79,26 @@ def test_the_focus_answers_what_was_asked_about_the_item() -> None:
     ("after_ms", "expected_ms"), [(None, RECHECK_DEFAULT_MS), (60_000, 60_000)]
 )
 def test_a_blocked_item_is_looked_at_again(after_ms: int | None, expected_ms: int) -> None:
-    edited = edited_item(ITEM, Edit(), blocked_by="rain", recheck_after_ms=after_ms, now=NOW)
+    edited = edited_item(
+        ITEM, WorkItemEdit(), blocked_by="rain", recheck_after_ms=after_ms, now=NOW
+    )
     assert edited.blocked_by == "rain"
     assert edited.recheck_at == later(NOW, by_ms=expected_ms)
     assert edited.revision == ITEM.revision + 1
 
 
 def test_an_edit_leaves_the_blocker_alone_unless_it_speaks_of_it() -> None:
-    blocked = edited_item(ITEM, Edit(), blocked_by="rain", recheck_after_ms=None, now=NOW)
+    blocked = edited_item(ITEM, WorkItemEdit(), blocked_by="rain", recheck_after_ms=None, now=NOW)
     renamed = edited_item(
-        blocked, Edit(objective="paint"), blocked_by=UNSET, recheck_after_ms=None, now=NOW
+        blocked, WorkItemEdit(objective="paint"), blocked_by=UNSET, recheck_after_ms=None, now=NOW
     )
     assert (renamed.objective, renamed.blocked_by) == ("paint", "rain")
-    freed = edited_item(renamed, Edit(), blocked_by=None, recheck_after_ms=None, now=NOW)
+    freed = edited_item(renamed, WorkItemEdit(), blocked_by=None, recheck_after_ms=None, now=NOW)
     assert freed.blocked_by is None
 
 
 def test_a_blocker_opens_a_reminder_in_the_commit_that_writes_it() -> None:
-    blocked = edited_item(ITEM, Edit(), blocked_by="rain", recheck_after_ms=None, now=NOW)
+    blocked = edited_item(ITEM, WorkItemEdit(), blocked_by="rain", recheck_after_ms=None, now=NOW)
     commit = revision_commit(
         "control:r1",
         blocked,

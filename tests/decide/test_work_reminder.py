@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.turns.commits import LaneHold
+from holon.decide.turns.commits import LaneLease
 from holon.decide.turns.step import TurnState, advance, open_turn, reminder_recorded
 from holon.decide.work.reminder import (
     HEADER,
     REQUEST,
     Remind,
+    ReminderContext,
     ReminderFacts,
-    ReminderPlace,
     SkipReminder,
     decide_reminder,
     is_reminder_due,
@@ -168,8 +168,8 @@ def test_a_reminder_that_would_outgrow_the_prompt_is_left_out(
 
 
 def test_a_reminder_is_part_of_the_turn_and_a_skipped_one_only_of_the_log() -> None:
-    hold = LaneHold(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=3)
-    place = ReminderPlace(hold=hold, turn=TURN, after_round=10, position=21)
+    lease = LaneLease(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=3)
+    place = ReminderContext(lease=lease, turn=TURN, after_round=10, position=21)
     given_commit = reminder_commit(place, ITEM, Remind(text="look"), now=NOW)
     [appended] = given_commit.changes
     assert isinstance(appended, AppendTranscript)
@@ -185,4 +185,4 @@ def test_a_reminder_is_part_of_the_turn_and_a_skipped_one_only_of_the_log() -> N
     )
     assert skipped_commit.changes == (RecordEvent(agent_id=AGENT_ID, event=skipped),)
     assert given_commit.commit_id != skipped_commit.commit_id
-    assert given_commit.expects == skipped_commit.expects == (hold.fence,)
+    assert given_commit.expects == skipped_commit.expects == (lease.fence,)

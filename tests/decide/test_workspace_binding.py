@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from holon.decide.workspaces import (
-    Aim,
+    AttachTarget,
     Enter,
     Forget,
     HostRoots,
     Leave,
     Stay,
     agent_home_of,
-    aim_of,
+    attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
@@ -30,33 +30,33 @@ from holon.model.workspaces import (
     AttachWorkspace,
     EnterWorkspace,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
     ProjectionKind,
+    ResolvedDirectory,
     WorkspaceBindings,
     WorkspaceOccupancy,
 )
 from tests.support.builders import MAIN, START
 
 OTHER = AgentId("other")
-PLAIN = FoundPlace(path="/srv/plain")
-REPO = FoundPlace(path="/srv/site/docs", repository_root="/srv/site")
-TREE = FoundPlace(path="/srv/tree/docs", repository_root="/srv/tree", main_root="/srv/site")
+PLAIN = ResolvedDirectory(path="/srv/plain")
+REPO = ResolvedDirectory(path="/srv/site/docs", repository_root="/srv/site")
+TREE = ResolvedDirectory(path="/srv/tree/docs", repository_root="/srv/tree", main_root="/srv/site")
 NOWHERE = WorkspaceBindings()
 
 
-def aimed(found: FoundPlace, bindings: WorkspaceBindings = NOWHERE) -> Aim:
-    return aim_of(found, bindings, now=START)
+def aimed(found: ResolvedDirectory, bindings: WorkspaceBindings = NOWHERE) -> AttachTarget:
+    return attach_target_of(found, bindings, now=START)
 
 
-def having(*found: FoundPlace, active: FoundPlace | None = None) -> WorkspaceBindings:
+def having(*found: ResolvedDirectory, active: ResolvedDirectory | None = None) -> WorkspaceBindings:
     known = WorkspaceBindings(attached=tuple(aimed(each).entry for each in found))
     if active is None:
         return known
     return msgspec.structs.replace(known, active=aimed(active, known).place)
 
 
-def held(found: FoundPlace, mode: AccessMode, by: AgentId = OTHER) -> WorkspaceOccupancy:
+def held(found: ResolvedDirectory, mode: AccessMode, by: AgentId = OTHER) -> WorkspaceOccupancy:
     place = aimed(found, having(REPO)).place
     return WorkspaceOccupancy(
         occupancy_id="occ_1",
@@ -75,11 +75,13 @@ def held(found: FoundPlace, mode: AccessMode, by: AgentId = OTHER) -> WorkspaceO
         pytest.param(PLAIN, "/srv/plain", None, id="a directory"),
         pytest.param(REPO, "/srv/site", "site", id="inside a repository"),
         pytest.param(TREE, "/srv/tree", "tree", id="a worktree of a repository nobody attached"),
-        pytest.param(FoundPlace(path="/", repository_root="/"), "/", None, id="the whole disk"),
+        pytest.param(
+            ResolvedDirectory(path="/", repository_root="/"), "/", None, id="the whole disk"
+        ),
     ],
 )
 def test_a_workspace_is_the_repository_or_the_directory(
-    found: FoundPlace, anchor: str, name: str | None
+    found: ResolvedDirectory, anchor: str, name: str | None
 ) -> None:
     aim = aimed(found)
     assert (aim.entry.workspace_anchor, aim.entry.repo_name) == (anchor, name)
@@ -106,7 +108,7 @@ def test_the_id_of_a_workspace_depends_on_nothing_but_its_anchor() -> None:
 
 FULL = WorkspaceBindings(
     attached=tuple(
-        aimed(FoundPlace(path=f"/srv/{number}")).entry
+        aimed(ResolvedDirectory(path=f"/srv/{number}")).entry
         for number in range(WORKSPACES_ATTACHED_COUNT_MAX)
     )
 )
@@ -122,7 +124,7 @@ SHARED, ALONE = AccessMode.SHARED_READ, AccessMode.EXCLUSIVE_WRITE
         pytest.param(having(PLAIN, active=PLAIN), REPO, PLAIN, True, id="from one to another"),
         pytest.param(
             having(REPO, active=REPO),
-            FoundPlace(path="/srv/site", repository_root="/srv/site"),
+            ResolvedDirectory(path="/srv/site", repository_root="/srv/site"),
             REPO,
             False,
             id="to another directory of the same",
@@ -131,7 +133,10 @@ SHARED, ALONE = AccessMode.SHARED_READ, AccessMode.EXCLUSIVE_WRITE
     ],
 )
 def test_an_agent_goes_where_it_is_sent(
-    bindings: WorkspaceBindings, found: FoundPlace, leaves: FoundPlace | None, attaches: bool
+    bindings: WorkspaceBindings,
+    found: ResolvedDirectory,
+    leaves: ResolvedDirectory | None,
+    attaches: bool,
 ) -> None:
     aim = aimed(found, bindings)
     decision = decide_attach(MAIN, bindings, aim, occupants=())
@@ -159,7 +164,7 @@ def test_an_agent_that_is_there_stays() -> None:
     ],
 )
 def test_a_root_is_shared_unless_somebody_has_it_alone(
-    found: FoundPlace, occupant: WorkspaceOccupancy, enters: bool
+    found: ResolvedDirectory, occupant: WorkspaceOccupancy, enters: bool
 ) -> None:
     bindings = having(REPO)
     decision = decide_attach(MAIN, bindings, aimed(found, bindings), occupants=[occupant])
@@ -173,7 +178,7 @@ def test_there_is_a_bound_to_what_may_be_attached() -> None:
     refused = decide_attach(MAIN, FULL, aimed(PLAIN), occupants=())
     assert isinstance(refused, Refusal)
     assert refused.code is RefusalCode.QUOTA_REACHED
-    known = aimed(FoundPlace(path="/srv/7"))
+    known = aimed(ResolvedDirectory(path="/srv/7"))
     assert isinstance(decide_attach(MAIN, FULL, known, occupants=()), Enter)
 
 
@@ -257,13 +262,13 @@ def test_every_problem_with_a_path_has_words_and_a_way_out(problem: PathProblem)
     ],
 )
 def test_what_holon_keeps_for_itself_is_no_workspace(path: str, refused: bool) -> None:
-    assert (refuse_private(FoundPlace(path=path), "/h/") is not None) is refused
+    assert (refuse_private(ResolvedDirectory(path=path), "/h/") is not None) is refused
 
 
 def test_a_repository_around_the_home_leaves_its_folders_private() -> None:
-    found = FoundPlace(path="/h/run", repository_root="/")
+    found = ResolvedDirectory(path="/h/run", repository_root="/")
     assert refuse_private(found, "/h") is not None
-    whole = FoundPlace(path="/h/projects", repository_root="/h")
+    whole = ResolvedDirectory(path="/h/projects", repository_root="/h")
     assert refuse_private(whole, "/h") is not None
 
 

@@ -28,7 +28,7 @@ from holon.model.queue import (
 from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlock
 from holon.model.turns.transcript import IncomingMessage, RecordedCall, TranscriptEntry, TurnLog
 from holon.model.turns.turn import (
-    ModelSpoke,
+    ModelAnswered,
     OperatorInterjected,
     SafePoint,
     StopReason,
@@ -95,10 +95,10 @@ def use(name: str, call_id: str = "c1") -> ToolUseBlock:
 
 def spoke(
     text: str = "", *uses: ToolUseBlock, stop: StopReason = StopReason.END_TURN
-) -> ModelSpoke:
+) -> ModelAnswered:
     """A round with these words and tool uses."""
     words: tuple[AssistantBlock, ...] = (TextBlock(text=text),) if text else ()
-    return ModelSpoke(blocks=(*words, *uses), stop_reason=stop, usage=USAGE)
+    return ModelAnswered(blocks=(*words, *uses), stop_reason=stop, usage=USAGE)
 
 
 def ok(name: str = "Read", call_id: str = "c1") -> ToolReceipt:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holon.decide.turns.commits import (
     InterjectionFacts,
-    LaneHold,
+    LaneLease,
     RoundFacts,
     entry_of,
     finish_call,
@@ -117,7 +117,7 @@ class LiveTurn:
         self.usage = self.usage.plus(said.usage)
         self.state, step = advance(self.state, said, tools=TOOLS)
         facts = RoundFacts(
-            hold=LaneHold(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=1),
+            lease=LaneLease(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=1),
             turn=TURN,
             round_number=self.rounds,
             position=len(self.log.entries),
@@ -133,7 +133,7 @@ class LiveTurn:
         if point not in each.points:
             return
         facts = InterjectionFacts(
-            hold=LaneHold(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=1),
+            lease=LaneLease(agent_id=AGENT_ID, turn_id=TURN.turn_id, generation=1),
             turn=TURN,
             message=prompt(),
             text="wait",

@@ -51,7 +51,7 @@ async def use(folder: Path) -> None:
     models = importlib.import_module("holon_models")
     client = importlib.import_module("holon_client")
     async with control_server(folder / "home") as server:
-        url = server.plane.facts.base_url
+        url = server.context.facts.base_url
         opened = client.AuthenticatedClient(base_url=url, token=TOKEN)
         read = _operation("get_agents_agent_id_status")
         summary = await anyio.to_thread.run_sync(partial(read.sync, MAIN, client=opened))

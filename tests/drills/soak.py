@@ -36,7 +36,7 @@ from holon.wire.server_sent_events import SseParser
 from tests.crash.kill_loop import environ_of
 from tests.support.mixed_model import mixed_model
 from tests.support.served_host import HostGoneError, ServedHost
-from tests.support.wire_server.beside import wire_server_beside
+from tests.support.wire_server.server_thread import wire_server_thread
 
 CALLERS_COUNT: Final = 4
 REQUESTS_PER_S: Final = 5.0  # of each caller
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="holon-soak-") as folder:
         home = Path(folder) / "home"
-        with wire_server_beside(mixed_model(chosen.seed)) as model_url:
+        with wire_server_thread(mixed_model(chosen.seed)) as model_url:
             environ = {
                 **environ_of(home, model_url),
                 "HOLON_RETENTION_BYTES_MAX": str(chosen.cap_mib * MIB),

@@ -17,7 +17,7 @@ PATIENCE_S = 20
 
 async def events_of(host: Host, agent_id: AgentId = MAIN) -> Sequence[Event]:
     """Everything an agent's log says so far."""
-    return [one.event for one in await host.reads.events_after(agent_id, 0, limit=512)]
+    return [one.event for one in await host.reads.events.events_after(agent_id, 0, limit=512)]
 
 
 async def until_event(host: Host, kind: type, *, agent_id: AgentId = MAIN) -> Event:
@@ -31,7 +31,7 @@ async def until_event(host: Host, kind: type, *, agent_id: AgentId = MAIN) -> Ev
 
 async def make_agent(server: ControlServer, name: str, *, private: bool = False) -> AgentId:
     """Bring another agent into being."""
-    made = public_identity(AgentId(name), now=server.plane.clock.now(), is_default=False)
+    made = public_identity(AgentId(name), now=server.context.clock.now(), is_default=False)
     if private:
         made = msgspec.structs.replace(made, visibility=Visibility.PRIVATE)
     await server.host.control.create_agent(made)

@@ -48,7 +48,7 @@ async def test_an_agent_reads_the_summary_its_operator_reads(tmp_path: Path) -> 
         item = await server.host.work.create(MAIN, objective="deploy")
         await settled(server)
         await settled(server, "again")  # both have been asked by then: the model has answered
-        (log, *_) = await server.host.reads.turns_page(MAIN, before_index=None, limit=1)
+        (log, *_) = await server.host.reads.turns.turns_page(MAIN, before_index=None, limit=1)
         (call,) = log.calls
         assert call.receipt is not None
         result: dict[str, Any] = msgspec.json.decode(call.receipt.content)["result"]

@@ -60,7 +60,7 @@ async def test_the_state_holds_the_very_status_and_the_event_to_go_on_after(
     answer = await server.operator.get(f"/agents/{MAIN}/state")
     state = decode(answer.body, AgentStateSnapshot)
     assert state.agent == decode(status, AgentSummary)
-    floor, newest = await server.host.reads.event_bounds(MAIN)
+    floor, newest = await server.host.reads.events.event_bounds(MAIN)
     assert floor <= state.event_cursor <= newest
     page = await server.operator.get(f"/agents/{MAIN}/events?after_seq={state.event_cursor}")
     assert page.status == 200

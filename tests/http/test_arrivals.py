@@ -26,7 +26,7 @@ SIGNAL, EVIDENCE = AuthorityClass.INTEGRATION_SIGNAL, AuthorityClass.EXTERNAL_EV
 
 async def queued(server: ControlServer, answer: Answer) -> MessageEnvelope:
     assert answer.status == 200, answer.body
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     return entry.message
 
 
@@ -100,7 +100,7 @@ async def test_the_command_lines_client_says_that_it_is_one(server: ControlServe
     told = await anyio.to_thread.run_sync(
         lambda: client.post(PROMPT, Enqueued, {"text": "hi"}), abandon_on_cancel=True
     )
-    (entry,) = await server.host.reads.messages(MAIN, [told.message_id])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [told.message_id])
     assert entry.message.delivery_surface is DeliverySurface.CLI_PROMPT
 
 
@@ -123,7 +123,7 @@ async def test_the_ceiling_of_the_public_doors_holds_also_for_who_has_the_token(
     for caller in doors(server).values():
         answer = await caller.post(ENQUEUE, {"text": "let me in", **claim})
         assert answer.status in (403, 413), answer.body
-    surface = await server.host.reads.agent_surface(MAIN)
+    surface = await server.host.reads.agents.agent_surface(MAIN)
     assert surface is not None
     assert surface.counts.queued_messages == 0
 
@@ -143,13 +143,13 @@ CONTROL_BODIES: dict[str, dict[str, Any]] = {
 async def test_a_trust_that_would_be_ignored_is_refused_and_changes_nothing(
     server: ControlServer, name: str, trust: TrustLevel
 ) -> None:
-    before = await server.host.reads.event_bounds(MAIN)
+    before = await server.host.reads.events.event_bounds(MAIN)
     asked = {**CONTROL_BODIES[name], "trust": trust.value}
     answer = await server.operator.post(f"/control/agents/{MAIN}/{name}", asked)
     told = answer.json()
     assert (answer.status, told["code"], told["field"]) == (400, "trust_not_claimable", "trust")
     assert "enqueue" in told["hint"]
-    assert await server.host.reads.event_bounds(MAIN) == before
+    assert await server.host.reads.events.event_bounds(MAIN) == before
 
 
 @pytest.mark.parametrize(

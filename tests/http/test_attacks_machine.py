@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from holon.adapters.system.clock import SystemClock
 from holon.cli.console.terminal_text import cells_of, plain
 from holon.cli.main import main
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.cli.operator_desk import Desk
 from tests.daemon.conftest import place, run
 from tests.daemon.driving import Place, failure, until
@@ -42,14 +42,14 @@ pytestmark = pytest.mark.long
 __all__ = ["place", "run"]
 
 NOBODY_UID = 65_534
-HANDS = HostOptions(hands=Hands(environ={"PATH": os.environ["PATH"]}))
+WITH_COMMANDS = HostOptions(exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}))
 SECRET = 'sk-hunter2/+aB9"\\tail=='
 
 
 @pytest.fixture
 async def handed(tmp_path: Path) -> AsyncIterator[ControlServer]:
     """A server whose agents can run commands."""
-    async with control_server(tmp_path / "home", ServerOptions(host=HANDS)) as running:
+    async with control_server(tmp_path / "home", ServerOptions(host=WITH_COMMANDS)) as running:
         yield running
 
 
@@ -89,7 +89,9 @@ def speaking(text: str, cmd: str) -> ServerOptions:
     call = ScriptedCall(name="ExecCommand", input={"cmd": cmd})
     rounds = (ScriptedRound(calls=(call,)), ScriptedRound(text=text))
     script = Script(rules=(ScriptedRule(rounds=rounds),))
-    return ServerOptions(models=SingleModel(ScriptedProvider(script, SystemClock())), host=HANDS)
+    return ServerOptions(
+        models=SingleModel(ScriptedProvider(script, SystemClock())), host=WITH_COMMANDS
+    )
 
 
 async def test_s49_commands_show_hostile_output_as_harmless_text(tmp_path: Path) -> None:
@@ -193,7 +195,7 @@ def test_s51_a_token_is_not_among_the_arguments_of_a_daemon(place: Place) -> Non
     assert place.holon("daemon", "stop").returncode == 0
 
 
-# --- S54, S55: a home others had their hands in
+# --- S54, S55: a home that other users could write to
 
 
 def made(path: Path, mode: int = 0o600) -> None:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from holon.adapters.sqlite.agents import SqliteAgentReads
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.logs import install_log_redaction
 from holon.decide.budgets import budget
@@ -150,10 +151,10 @@ async def test_s20_a_hundred_repeats_of_a_delivery_are_one(server: ControlServer
 async def test_s21_a_forged_signature_opens_nothing(tmp_path: Path, name: str) -> None:
     body, headers = FORGERIES[name]
     async with control_server(tmp_path / "home", options()) as server:
-        before = await server.host.reads.last_log_seq()
+        before = await server.host.reads.events.last_log_seq()
         answer = await server.stranger.send("POST", WEBHOOK, body=body, headers=headers)
         assert answer.status == 401
-        assert await server.host.reads.last_log_seq() == before
+        assert await server.host.reads.events.last_log_seq() == before
 
 
 async def test_s21_a_source_whose_secret_is_empty_is_shut_and_not_open(tmp_path: Path) -> None:
@@ -227,12 +228,12 @@ S28: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", S28)
 async def test_s28_a_webhook_of_doubtful_json_is_refused(server: ControlServer, name: str) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     headers = [(b"content-type", b"application/json")]
     answer = await server.operator.send("POST", WEBHOOK, body=S28[name], headers=headers)
     assert answer.status == 400, answer.body
     assert answer.json()["code"] in ("bad_syntax", "bad_shape")
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
 
 
 async def test_s28_a_large_number_in_what_is_only_kept_is_kept_as_it_came(
@@ -302,7 +303,7 @@ async def test_s50_what_a_stranger_says_of_itself_is_in_no_log(
     async def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(server.host.reads), "agent_surface", broken)
+    monkeypatch.setattr(SqliteAgentReads, "agent_surface", broken)
     headers = [(b"user-agent", text)]
     assert (await server.operator.send("GET", "/status", headers=headers)).status == 500
     for record in caplog.records:
@@ -322,7 +323,7 @@ async def test_s51_a_bug_tells_the_caller_nothing_and_its_log_no_secret(
     async def broken(*_: object) -> None:
         raise RuntimeError(f"could not use {TOKEN}")
 
-    monkeypatch.setattr(type(server.host.reads), "agent_surface", broken)
+    monkeypatch.setattr(SqliteAgentReads, "agent_surface", broken)
     answer = await server.operator.get("/status")
     assert (answer.status, answer.json()["code"]) == (500, "internal_error")
     assert b"could not use" not in answer.body

@@ -30,7 +30,7 @@ async def test_s06_another_method_is_told_and_counts_as_no_guess(
         assert answer.status == 405
     assert answer.header(b"allow") == b"POST"
     assert (await server.stranger.send("POST", STOP, headers=[bad])).status == 401
-    agent = await server.host.reads.agent(MAIN)
+    agent = await server.host.reads.agents.agent(MAIN)
     assert agent is not None
     assert agent.posture.status != "stopped"
 
@@ -47,7 +47,7 @@ async def test_s15_authority_comes_from_the_door_not_from_a_claim(
 ) -> None:
     headers, query = CLAIMS[name]
     answer = await server.operator.post(ENQUEUE + query, {"text": "a"}, headers=headers)
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert entry.message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
     for path in (PROMPT, ENQUEUE):
         assert (await server.operator.post(f"{path}?scope=admin", {"text": "a"})).status == 400
@@ -69,17 +69,17 @@ S16: dict[str, dict[str, Any]] = {
 async def test_s16_the_public_gets_no_more_than_its_ceiling(
     server: ControlServer, name: str
 ) -> None:
-    before = await server.host.reads.event_bounds(MAIN)
+    before = await server.host.reads.events.event_bounds(MAIN)
     answer = await server.operator.post(ENQUEUE, {"text": "a", **S16[name]})
     assert answer.status in (400, 403), answer.body
-    assert await server.host.reads.event_bounds(MAIN) == before
+    assert await server.host.reads.events.event_bounds(MAIN) == before
 
 
 async def test_s16_metadata_binds_nothing(server: ControlServer) -> None:
     item = await server.host.work.create(MAIN, objective="mine")
     asked = {"text": "a", "metadata": {"work_item_id": item.id}}
     answer = await server.operator.post(ENQUEUE, asked)
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert entry.message.origin == WebhookOrigin(source="http")
     assert entry.message.work_item_id is None
 
@@ -96,7 +96,7 @@ async def test_s17_nothing_but_the_token_stops_anything(server: ControlServer) -
         in_query = await server.stranger.post(f"{path}?token=x")
         assert in_query.status == 401
     assert not server.shutdown_requested.is_set()
-    agent = await server.host.reads.agent(MAIN)
+    agent = await server.host.reads.agents.agent(MAIN)
     assert agent is not None
     assert agent.posture.status != "stopped"
 
@@ -124,11 +124,11 @@ S28: dict[str, bytes] = {
 async def test_s28_json_that_readers_could_differ_on_is_refused(
     server: ControlServer, name: str
 ) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     answer = await server.operator.send("POST", PROMPT, body=S28[name], headers=[JSON])
     assert answer.status == 400, answer.body
     assert answer.json()["code"] in ("bad_syntax", "bad_shape")
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
 
 
 async def test_s28_a_number_no_store_holds_is_refused(server: ControlServer) -> None:
@@ -175,7 +175,7 @@ async def test_s29_an_id_is_an_id_and_never_a_path(server: ControlServer, name: 
     agents = anyio.Path(server.home / "agents")
     made = [each.name async for each in agents.iterdir()] if await agents.exists() else []
     assert set(made) <= {MAIN}
-    assert await server.host.reads.restless(now=server.plane.clock.now()) == []
+    assert await server.host.reads.agents.restless(now=server.context.clock.now()) == []
 
 
 async def test_s47_an_id_is_never_part_of_a_query(server: ControlServer) -> None:
@@ -210,7 +210,7 @@ async def test_s72_what_is_anothers_does_not_exist_here(server: ControlServer) -
     for path in (*mutations, f"work-items/{item.id}/pick"):
         refused = await server.operator.post(f"/control/agents/{other}/{path}")
         assert refused.status == 404
-    kept = await server.host.reads.timer(timer.id)
+    kept = await server.host.reads.wake.timer(timer.id)
     assert kept is not None
     assert kept.status == "active"
 
@@ -250,7 +250,7 @@ async def test_a_bug_in_a_stream_ends_one_connection_and_not_the_host(
     async def broken(*_: object) -> bytes:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(type(server.plane.frames), "of_agent", broken)
+    monkeypatch.setattr(type(server.context.frames), "of_agent", broken)
     async with server.operator.stream(f"/agents/{MAIN}/events/stream?after_seq=0") as stream:
         opened = await stream.frame()
         assert opened is not None

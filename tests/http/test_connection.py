@@ -13,10 +13,10 @@ from holon.http.exchange import (
     BodySource,
     BodyTooLargeError,
     BodyTooSlowError,
-    Door,
     Peer,
     Reply,
     RequestHead,
+    SocketKind,
     StreamReply,
 )
 from holon.http.server import connection as module
@@ -84,7 +84,9 @@ async def connected(answer: Answer) -> AsyncIterator[Peerless]:
 
     async def serve() -> None:
         async with server:
-            await Connection(server, Peer(door=Door.TCP, address="peer"), answering).serve()
+            await Connection(
+                server, Peer(socket_kind=SocketKind.TCP, address="peer"), answering
+            ).serve()
 
     async with anyio.create_task_group() as running:
         running.start_soon(serve)

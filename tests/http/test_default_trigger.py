@@ -17,8 +17,8 @@ from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBl
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import AgentId, CallId, JsonValue
 from holon.model.wake import TriggerStatus
-from holon.ports.providers import Hear
-from holon.serve.compose import Hands, Hooks, HostOptions, open_host
+from holon.ports.providers import OnProgress
+from holon.serve.compose import ExecOptions, Hooks, HostOptions, open_host
 from tests.http.serving import settled, until_event
 from tests.provenance.verdicts import rows_of
 from tests.runtime.cast import prompt_for
@@ -37,8 +37,8 @@ class Configuring:
         self.outside = outside
         self.requests: list[ProviderRequest] = []
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        del hear
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
+        del on_progress
         self.requests.append(request)
         calls = _calls_left(request, self.outside)
         if calls:
@@ -110,7 +110,7 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
     model, notes, outside = Configuring(folder / "outside"), Notes(), folder / "outside"
     (folder / "home").mkdir(exist_ok=True)
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"]}),
+        exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}),
         hooks=Hooks(journal=notes),
     )
     given = ServerOptions(models=SingleModel(model), host=options)
@@ -148,7 +148,7 @@ async def test_an_agent_has_an_active_trigger_from_its_creation_without_being_as
         assert URL.fullmatch(trigger["trigger_url"])
         given = await server.operator.post(f"/control/agents/{agent}/external-trigger")
         assert given.json()["external_trigger"] == trigger
-        path = trigger["trigger_url"].removeprefix(server.plane.facts.base_url)
+        path = trigger["trigger_url"].removeprefix(server.context.facts.base_url)
         assert (await server.stranger.send("POST", path, body=b"red")).status == 200
 
 
@@ -160,13 +160,13 @@ async def test_an_agent_of_an_earlier_version_gets_its_trigger_with_its_next_tur
     models = SingleModel(Configuring(tmp_path / "outside"))
     async with open_host(tmp_path / "home", models) as before:  # where nothing can be delivered
         await before.provisioner.ensure(MAIN)
-        assert await before.reads.trigger_of(MAIN) is None
+        assert await before.reads.wake.trigger_of(MAIN) is None
     async with scene(tmp_path) as given:
         store = given.server.host.store
-        assert await store.reads.trigger_of(MAIN) is None
+        assert await store.reads.wake.trigger_of(MAIN) is None
         looked = await given.server.operator.post(f"/control/agents/{MAIN}/debug-prompt")
         assert looked.status == 200
-        assert await store.reads.trigger_of(MAIN) is None  # a look changes nothing
+        assert await store.reads.wake.trigger_of(MAIN) is None  # a look changes nothing
         await settled(given.server)
         assert await real_url(given.server) in context_of(given.model.requests[0])
 
@@ -227,7 +227,7 @@ async def test_the_address_stays_out_of_logs_events_transcripts_views_and_memory
         assert [place for place, text in shown.items() if secret in text] == []
         assert "printf" in shown["transcript"]
         assert "callbacks/wake/" in shown["status"]
-        (task,) = await server.host.reads.open_tasks()
+        (task,) = await server.host.reads.tasks.open_tasks()
         assert "read line" in shown["tasks"]
         await end_task(server, task.id)
         assert secret not in (await server.operator.get(f"/agents/{MAIN}/transcript")).body.decode()
@@ -273,7 +273,7 @@ async def test_a_host_that_takes_no_deliveries_describes_no_address(tmp_path: Pa
         assert URL.fullmatch(await real_url(given.server))
     model = Configuring(tmp_path / "outside")
     async with open_host(tmp_path / "home", SingleModel(model)) as alone:
-        trigger = await alone.reads.trigger_of(MAIN)
+        trigger = await alone.reads.wake.trigger_of(MAIN)
         assert trigger is not None
         assert trigger.status is TriggerStatus.ACTIVE
         await alone.admit(prompt_for("configure the forge to wake you"))

@@ -31,7 +31,7 @@ async def test_a_route_that_takes_nothing_says_so(server: ControlServer, body: b
     assert (answer.status, said["code"]) == (400, "body_not_taken")
     assert said["error"] == "this route takes no body"
     assert "{}" in said["hint"]
-    agent = await server.host.reads.agent(MAIN)
+    agent = await server.host.reads.agents.agent(MAIN)
     assert agent is not None
     assert agent.posture.status != "stopped"
 
@@ -52,7 +52,7 @@ async def test_the_operators_own_trust_may_be_said_and_chooses_nothing(
     prompt = {"text": "hello", "trust": "trusted_operator"}
     answer = await server.operator.post(f"/control/agents/{MAIN}/prompt", prompt)
     assert answer.status == 200, answer.body
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert entry.message.authority_class is AuthorityClass.OPERATOR_INSTRUCTION
     assert (await server.operator.post(STOP, {"trust": "trusted_operator"})).status == 200
 

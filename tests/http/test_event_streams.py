@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 
-from holon.adapters.sqlite.reads import SqliteReads
+from holon.adapters.sqlite.events import SqliteEventReads
 from holon.adapters.sqlite.store import open_store
 from holon.adapters.system.clock import SystemClock
 from holon.http.events import stream as event_stream
@@ -44,7 +44,7 @@ async def in_order(stream: StreamedAnswer, *, after: int = 0, upto: int) -> None
 
 
 async def newest(server: ControlServer) -> int:
-    return (await server.host.reads.event_bounds(MAIN))[1]
+    return (await server.host.reads.events.event_bounds(MAIN))[1]
 
 
 @pytest.mark.requirement("http:stream-has-no-gap-and-no-repeat")
@@ -129,16 +129,16 @@ async def test_a_frame_is_the_envelope_of_the_page(server: ControlServer) -> Non
 
 
 async def test_the_stream_of_all_shows_every_public_agent(server: ControlServer) -> None:
-    start = await server.host.reads.last_log_seq()
+    start = await server.host.reads.events.last_log_seq()
     other = await make_agent(server, "other")
     child = await make_agent(server, "child", private=True)
     await settled(server, agent_id=child)
     await settled(server, agent_id=other)
     await settled(server)
-    end = await server.host.reads.last_log_seq()
+    end = await server.host.reads.events.last_log_seq()
     expected = [
         each
-        for each in await server.host.reads.log_after(start, limit=512)
+        for each in await server.host.reads.events.log_after(start, limit=512)
         if each.agent_id != child
     ]
     async with server.operator.stream(f"{ALL}?after_seq={start}&projection=local_debug") as stream:
@@ -186,14 +186,14 @@ async def test_a_pruned_place_is_not_found(tmp_path: Path) -> None:
     store = open_store(home)
     policy = RetentionPolicy(age_ms=1, events_count_min=1, turns_count_min=1)
     tomorrow = later(SystemClock().now(), by_ms=86_400_000)
-    while (await store.reads.event_bounds(MAIN))[0] == 0:
+    while (await store.reads.events.event_bounds(MAIN))[0] == 0:
         await store.prune(policy, now=tomorrow)
     await store.close()
     async with control_server(home) as server:
         for path in (f"/agents/{MAIN}/events", STREAM, ALL):
             answer = await server.operator.get(f"{path}?after_seq=0")
             assert (answer.status, answer.json()["code"]) == (404, "cursor_not_found")
-        end = await server.host.reads.last_log_seq()
+        end = await server.host.reads.events.last_log_seq()
         async with server.operator.stream(f"{ALL}?after_seq={end - 1}") as stream:
             assert await numbers(stream, upto=end) == [end]
 
@@ -204,7 +204,7 @@ async def test_s13_a_stream_ends_when_its_token_is_rotated(
     monkeypatch.setattr(event_stream, "EVENT_HEARTBEAT_MS", 10)
     async with server.operator.stream(STREAM) as stream, server.local.stream(STREAM) as local:
         await stream.frame()
-        monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
+        monkeypatch.setattr("holon.adapters.system.control_token.FixedToken.digest", lambda _: b"")
         assert (await server.operator.get("/status")).status == 401
         closed = await stream.event()
         assert (closed.event, closed.json()["code"]) == (STREAM_CLOSED, "unauthorized")
@@ -220,7 +220,7 @@ async def test_s13_silent_streams_end_by_one_look_at_the_token_for_all(
     async with server.operator.stream(STREAM) as stream, server.operator.stream(ALL) as other:
         for each in (stream, other):
             await each.frame()
-        monkeypatch.setattr("holon.adapters.system.control_token.GivenToken.digest", lambda _: b"")
+        monkeypatch.setattr("holon.adapters.system.control_token.FixedToken.digest", lambda _: b"")
         for each in (stream, other):
             closed = await each.frame()  # the very next: no heartbeat was waited for
             assert closed is not None
@@ -266,13 +266,13 @@ async def test_readers_at_one_place_share_one_look(
     server: ControlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
-    looked = SqliteReads.events_page
+    looked = SqliteEventReads.events_page
 
-    async def counted(self: SqliteReads, agent_id: object, query: object) -> object:
+    async def counted(self: SqliteEventReads, agent_id: object, query: object) -> object:
         looks.append(1)
         return await looked(self, agent_id, query)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SqliteReads, "events_page", counted)
+    monkeypatch.setattr(SqliteEventReads, "events_page", counted)
     async with anyio.create_task_group() as reading:
         arrived: list[list[int]] = []
 

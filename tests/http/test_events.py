@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holon.adapters.sqlite.queue import SqliteQueueReads
 from holon.projections.events.envelope import EventPage
 from holon.wire.codec import decode
 from tests.http.serving import make_agent, settled
@@ -27,7 +28,7 @@ def seqs(told: dict[str, Any]) -> list[int]:
 @pytest.mark.requirement("http:replay-cursor-is-event-seq")
 async def test_both_directions_meet_and_nothing_is_missing(server: ControlServer) -> None:
     await settled(server)
-    _, newest = await server.host.reads.event_bounds(MAIN)
+    _, newest = await server.host.reads.events.event_bounds(MAIN)
     upwards: list[int] = []
     told = await page(server, "after_seq=0&limit=3")
     while told["events"]:
@@ -85,13 +86,13 @@ async def test_messages_are_looked_up_once_a_page(
 ) -> None:
     await settled(server)
     asked: list[int] = []
-    looked_up = type(server.host.reads).messages
+    looked_up = SqliteQueueReads.messages
 
     async def counted(self: Any, agent_id: Any, message_ids: Any) -> Any:
         asked.append(len(message_ids))
         return await looked_up(self, agent_id, message_ids)
 
-    monkeypatch.setattr(type(server.host.reads), "messages", counted)
+    monkeypatch.setattr(SqliteQueueReads, "messages", counted)
     await page(server, "after_seq=0")
     assert len(asked) == 1
 
@@ -121,7 +122,7 @@ async def test_s30_a_number_is_digits_within_bounds(server: ControlServer, name:
 
 
 async def test_s30_a_cursor_newer_than_the_log_is_told_apart(server: ControlServer) -> None:
-    _, newest = await server.host.reads.event_bounds(MAIN)
+    _, newest = await server.host.reads.events.event_bounds(MAIN)
     paths = (
         f"{EVENTS}?after_seq={newest + 1}",
         f"{EVENTS}?before_seq={newest + 2}",
@@ -154,7 +155,7 @@ async def test_s47_only_known_names_and_values_are_taken(server: ControlServer, 
 async def test_s75_a_replayed_event_is_never_taken_in_again(server: ControlServer) -> None:
     await settled(server)
     (envelope,) = (await page(server, "after_seq=0&limit=1"))["events"]
-    before = await server.host.reads.event_bounds(MAIN)
+    before = await server.host.reads.events.event_bounds(MAIN)
     doors = (
         f"/control/agents/{MAIN}/prompt",
         f"/agents/{MAIN}/enqueue",
@@ -165,12 +166,12 @@ async def test_s75_a_replayed_event_is_never_taken_in_again(server: ControlServe
         for replayed in (envelope, envelope["payload"], {"events": [envelope]}):
             assert (await server.operator.post(door, replayed)).status == 400, door
     assert (await server.operator.post(EVENTS, envelope)).status == 405
-    assert await server.host.reads.event_bounds(MAIN) == before
+    assert await server.host.reads.events.event_bounds(MAIN) == before
 
 
 async def test_s75_a_cursor_of_another_agent_is_ahead_of_this_one(server: ControlServer) -> None:
     await settled(server)
     other = await make_agent(server, "other")
-    _, newest = await server.host.reads.event_bounds(MAIN)
+    _, newest = await server.host.reads.events.event_bounds(MAIN)
     answer = await server.operator.get(f"/agents/{other}/events?after_seq={newest}")
     assert (answer.status, answer.json()["code"]) == (409, "cursor_ahead")

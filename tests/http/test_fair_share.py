@@ -8,8 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holon.http.exchange import BodySource, Door, Peer, Reply, RequestHead
-from holon.http.server.connection import Connection, FairShare
+from holon.http.exchange import BodySource, Peer, Reply, RequestHead, SocketKind
+from holon.http.server.connection import Connection, FairQueue
 from holon.http.server.listeners import SocketStream
 
 PASSES = 20  # of the event loop: enough for everything that may happen without a turn
@@ -41,7 +41,7 @@ def knows(head: RequestHead) -> bool:
 
 @pytest.mark.requirement("http:strangers-take-turns")
 async def test_the_lines_of_the_peers_take_turns_however_long_one_is() -> None:
-    share, order = FairShare(), list[str]()
+    share, order = FairQueue(), list[str]()
 
     async def wait(address: str) -> None:
         await share.turn(address)
@@ -63,7 +63,7 @@ async def test_the_lines_of_the_peers_take_turns_however_long_one_is() -> None:
 
 @pytest.mark.requirement("http:strangers-take-turns")
 async def test_one_stranger_goes_on_in_each_pass_of_the_loop() -> None:
-    share, gone_on = FairShare(), list[int]()
+    share, gone_on = FairQueue(), list[int]()
 
     async def wait() -> None:
         await share.turn("hostile")
@@ -84,7 +84,7 @@ async def test_one_stranger_goes_on_in_each_pass_of_the_loop() -> None:
 
 @pytest.mark.requirement("http:strangers-take-turns")
 async def test_who_has_gone_leaves_the_line() -> None:
-    share, patient_goes_on = FairShare(), anyio.Event()
+    share, patient_goes_on = FairQueue(), anyio.Event()
 
     async def wait() -> None:
         await share.turn("peer")
@@ -104,10 +104,12 @@ async def test_who_has_gone_leaves_the_line() -> None:
 
 
 @asynccontextmanager
-async def served_to(door: Door, share: FairShare) -> AsyncIterator[tuple[socket.socket, Served]]:
+async def served_to(
+    socket_kind: SocketKind, share: FairQueue
+) -> AsyncIterator[tuple[socket.socket, Served]]:
     """The client's end of a connection, and what the server was asked over it."""
     client, server = socket.socketpair()
-    served, peer = Served(), Peer(door=door, address="peer")
+    served, peer = Served(), Peer(socket_kind=socket_kind, address="peer")
     stream = SocketStream(server)
     connection = Connection(stream, peer, served.answer, share=share, knows=knows)
     with client, server:
@@ -118,7 +120,7 @@ async def served_to(door: Door, share: FairShare) -> AsyncIterator[tuple[socket.
 
 
 @asynccontextmanager
-async def given(share: FairShare) -> AsyncIterator[None]:
+async def given(share: FairQueue) -> AsyncIterator[None]:
     """Turns are given while the block runs."""
     async with anyio.create_task_group() as giving:
         giving.start_soon(share.run)
@@ -128,18 +130,20 @@ async def given(share: FairShare) -> AsyncIterator[None]:
 
 @pytest.mark.requirement("http:strangers-take-turns")
 @pytest.mark.parametrize(
-    ("door", "headers", "expected"),
+    ("socket_kind", "headers", "expected"),
     [
-        pytest.param(Door.TCP, b"", [], id="a stranger waits before its first request is read"),
-        pytest.param(Door.TCP, TOKEN, [], id="on TCP the first request shows who it is"),
-        pytest.param(Door.UNIX, b"", ["/1", "/2"], id="the kernel says who is at the socket"),
+        pytest.param(
+            SocketKind.TCP, b"", [], id="a stranger waits before its first request is read"
+        ),
+        pytest.param(SocketKind.TCP, TOKEN, [], id="on TCP the first request shows who it is"),
+        pytest.param(SocketKind.UNIX, b"", ["/1", "/2"], id="the kernel says who is at the socket"),
     ],
 )
 async def test_nothing_a_stranger_sent_is_read_before_its_turn(
-    door: Door, headers: bytes, expected: list[str]
+    socket_kind: SocketKind, headers: bytes, expected: list[str]
 ) -> None:
-    share = FairShare()
-    async with served_to(door, share) as (client, served):
+    share = FairQueue()
+    async with served_to(socket_kind, share) as (client, served):
         client.sendall(GET % (1, headers) + GET % (2, headers))
         await passes()
         assert served.paths == expected
@@ -153,8 +157,8 @@ async def test_nothing_a_stranger_sent_is_read_before_its_turn(
 async def test_each_request_of_a_stranger_is_a_turn_and_none_of_a_known_peer_is(
     headers: bytes, waits: bool
 ) -> None:
-    share = FairShare()
-    async with served_to(Door.TCP, share) as (client, served):
+    share = FairQueue()
+    async with served_to(SocketKind.TCP, share) as (client, served):
         client.sendall(GET % (1, headers))
         async with given(share):
             while not served.paths:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holon.http.app import Found, NoSuchPath, RouteTable
+from holon.http.app import RouteMatch, RouteNotFound, RouteTable
 from holon.http.exchange import Header
 from holon.http.openapi import openapi_document
 from holon.http.table import ROUTES
@@ -41,7 +41,7 @@ async def test_a_delivery_of_github_is_verified_and_keeps_its_event(tmp_path: Pa
     async with control_server(tmp_path, options()) as server:
         answer = await server.stranger.send("POST", WEBHOOK, body=BODY, headers=hub())
         assert answer.status == 200, answer.body
-        (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+        (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
         assert entry.message.origin == WebhookOrigin(source="github", event_type="pull_request")
         assert entry.message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
         assert entry.message.admission_context is AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY
@@ -94,7 +94,7 @@ async def test_another_signature_of_that_form_is_refused(tmp_path: Path, name: s
 async def test_the_event_of_github_is_the_label_also_with_the_token(server: ControlServer) -> None:
     headers = [(b"x-github-event", b"push")]
     answer = await server.operator.send("POST", WEBHOOK, body=b"x", headers=headers)
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert entry.message.origin == WebhookOrigin(source="generic", event_type="push")
 
 
@@ -128,18 +128,18 @@ async def test_an_escaped_segment_is_the_name_it_stands_for(
 )
 @pytest.mark.requirement("clients:escaped-segments")
 def test_nothing_is_smuggled_into_a_name(written: str) -> None:
-    assert TABLE.find("GET", f"/agents/{written}/status") == NoSuchPath()
+    assert TABLE.find("GET", f"/agents/{written}/status") == RouteNotFound()
 
 
 @pytest.mark.requirement("clients:escaped-segments")
 def test_what_is_decoded_is_decoded_once_and_not_for_capabilities() -> None:
     found = TABLE.find("GET", "/agents/a%252Fb/status")
-    assert isinstance(found, Found)
+    assert isinstance(found, RouteMatch)
     assert found.params == {"agent_id": "a%2Fb"}
     found = TABLE.find("POST", "/callbacks/wake/trig_1%2Esecret")
-    assert isinstance(found, Found)
+    assert isinstance(found, RouteMatch)
     assert found.params == {"token": "trig_1%2Esecret"}
-    assert TABLE.find("POST", "/callbacks/w%61ke/trig_1.secret") == NoSuchPath()
+    assert TABLE.find("POST", "/callbacks/w%61ke/trig_1.secret") == RouteNotFound()
 
 
 TIMERS = f"/control/agents/{MAIN}/timers"
@@ -185,7 +185,7 @@ async def test_free_json_keeps_its_numbers_as_they_came(server: ControlServer) -
     answer = await server.operator.send(
         "POST", f"/agents/{MAIN}/enqueue", body=body, headers=headers
     )
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     assert repr(entry.message.body.value) == "{'a': 1.0}"  # type: ignore[union-attr]
 
 

@@ -3,24 +3,28 @@
 import msgspec
 import pytest
 
-from holon.http.access import OwnNames, check_body_head, check_framing, check_host, check_origin
-from holon.http.exchange import Door, Header, Peer, RequestHead
+from holon.http.access import ServerNames, check_body_head, check_framing, check_host, check_origin
+from holon.http.exchange import Header, Peer, RequestHead, SocketKind
 from holon.http.route import RAW_BODY, Access, Call, Route
 
-NAMES = OwnNames(hosts=frozenset({b"127.0.0.1:7878", b"localhost:7878", b"[::1]:7878"}))
+NAMES = ServerNames(hosts=frozenset({b"127.0.0.1:7878", b"localhost:7878", b"[::1]:7878"}))
 
 
 class Body(msgspec.Struct):
     """Something."""
 
 
-async def nothing(plane: None, call: Call) -> None:
+async def nothing(context: None, call: Call) -> None:
     """Do nothing."""
 
 
-def head(*headers: Header, door: Door = Door.TCP) -> RequestHead:
+def head(*headers: Header, socket_kind: SocketKind = SocketKind.TCP) -> RequestHead:
     return RequestHead(
-        method="POST", path="/x", query="", headers=headers, peer=Peer(door=door, address="peer")
+        method="POST",
+        path="/x",
+        query="",
+        headers=headers,
+        peer=Peer(socket_kind=socket_kind, address="peer"),
     )
 
 
@@ -73,7 +77,7 @@ def test_s02_a_host_is_named_once() -> None:
 
 
 def test_a_socket_file_is_called_by_whatever_name() -> None:
-    assert check_host(head((b"host", b"anything"), door=Door.UNIX), NAMES) is None
+    assert check_host(head((b"host", b"anything"), socket_kind=SocketKind.UNIX), NAMES) is None
 
 
 @pytest.mark.parametrize(

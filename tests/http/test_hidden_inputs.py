@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.serve.compose import Hands, Hooks, HostOptions
+from holon.serve.compose import ExecOptions, Hooks, HostOptions
 from tests.cli.operator_desk import Desk
 from tests.http.serving import settled
 from tests.http.test_default_trigger import end_task
@@ -73,7 +73,7 @@ async def shown_by(server: ControlServer) -> dict[str, str]:
     answers = {path: await server.operator.get(path) for path in paths}
     shown = {path: answer.body.decode() for path, answer in answers.items() if answer.status == 200}
     prompt = await server.operator.post(f"/control/agents/{MAIN}/debug-prompt")
-    _, newest = await server.host.reads.event_bounds(MAIN)
+    _, newest = await server.host.reads.events.event_bounds(MAIN)
     shown |= {"prompt": prompt.body.decode(), "stream": await streamed(server, count=newest)}
     desk = Desk(server)
     for command in COMMANDS:
@@ -89,7 +89,7 @@ async def shown_by(server: ControlServer) -> dict[str, str]:
 async def test_a_secret_in_the_input_of_a_call_is_shown_nowhere(tmp_path: Path) -> None:
     notes = Notes()
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"]}), hooks=Hooks(journal=notes)
+        exec_options=ExecOptions(environ={"PATH": os.environ["PATH"]}), hooks=Hooks(journal=notes)
     )
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
     given = ServerOptions(models=models, host=options)
@@ -97,7 +97,7 @@ async def test_a_secret_in_the_input_of_a_call_is_shown_nowhere(tmp_path: Path) 
         assert server.registry.learn("provider key", SECRET)
         await settled(server, "go")
         shown = await shown_by(server)
-        (task,) = await server.host.reads.open_tasks()
+        (task,) = await server.host.reads.tasks.open_tasks()
         await end_task(server, task.id)
         ended = await shown_by(server)
         shown |= {f"{where}, when the task had ended": text for where, text in ended.items()}

@@ -15,8 +15,8 @@ import pytest
 
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
-from holon.http.exchange import Answerer, BodySource, Door, PeerGoneError, Reply, RequestHead
-from holon.http.server.connection import Knows, nobody_known
+from holon.http.exchange import Answerer, BodySource, PeerGoneError, Reply, RequestHead, SocketKind
+from holon.http.server.connection import AuthCheck, never_authenticated
 from holon.http.server.listeners import Listeners
 
 PATIENCE_S = 20.0
@@ -36,7 +36,7 @@ async def listening(
     *,
     answer: Answerer = greet,
     room_for: int = 64,
-    knows: Knows = nobody_known,
+    knows: AuthCheck = never_authenticated,
 ) -> AsyncIterator[None]:
     """Serve on a socket while the block runs; whatever ends the serving ends the block."""
     with bound:
@@ -50,9 +50,9 @@ async def listening(
             serving.cancel_scope.cancel()
 
 
-def bound_at(door: Door, folder: Path) -> socket.socket:
+def bound_at(socket_kind: SocketKind, folder: Path) -> socket.socket:
     """A listening socket of either kind."""
-    return bind_tcp("127.0.0.1", 0) if door is Door.TCP else bind_unix(folder / "s")
+    return bind_tcp("127.0.0.1", 0) if socket_kind is SocketKind.TCP else bind_unix(folder / "s")
 
 
 @contextmanager
@@ -114,11 +114,11 @@ def asked_once(client: socket.socket) -> bytes:
 
 
 @pytest.mark.requirement("http:out-of-handles-is-waited-out")
-@pytest.mark.parametrize("door", list(Door))
+@pytest.mark.parametrize("socket_kind", list(SocketKind))
 async def test_who_knocks_while_no_handle_is_left_is_let_in_later(
-    door: Door, tmp_path: Path, warned: Warned
+    socket_kind: SocketKind, tmp_path: Path, warned: Warned
 ) -> None:
-    bound = bound_at(door, tmp_path)
+    bound = bound_at(socket_kind, tmp_path)
     async with listening(bound):
         with socket.socket(bound.family) as client:
             with no_handles_left():

@@ -14,7 +14,7 @@ async def test_a_brief_is_searched_read_and_found_again_after_a_rebuild(
     server: ControlServer,
 ) -> None:
     await settled(server, "hello")
-    (brief,) = await server.host.reads.briefs(MAIN, limit=1)
+    (brief,) = await server.host.reads.events.briefs(MAIN, limit=1)
     word = max(brief.text.replace(".", " ").split(), key=len)
     for path in ("/search", f"/agents/{MAIN}/search"):
         answer = (await server.operator.get(f"{path}?query={word}")).json()
@@ -46,7 +46,7 @@ async def test_the_brief_of_a_turn_that_answered_a_webhook_is_worth_no_more(
     )
     assert sent.status in (200, 202), sent.body
     await until_event(server.host, BriefCreated)
-    (brief,) = await server.host.reads.briefs(MAIN, limit=1)
+    (brief,) = await server.host.reads.events.briefs(MAIN, limit=1)
     text = await server.host.memory.get(MAIN, f"brief:{brief.id}", chars_max=100)
     assert text is not None
     assert text.authority_class.value == "integration_signal"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.http.serving import settled
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 from tests.support.scripted_provider import (
@@ -47,8 +47,10 @@ SCRIPT = Script(rules=(planting("beans"), planting("peas"), planting("leeks")))
 def served(home: Path, root: Path | None = None) -> Any:
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
     at = None if root is None else str(root)
-    hands = Hands(environ={"PATH": os.environ["PATH"]}, workspace_root=at)
-    return control_server(home, ServerOptions(models=models, host=HostOptions(hands=hands)))
+    exec_options = ExecOptions(environ={"PATH": os.environ["PATH"]}, workspace_root=at)
+    return control_server(
+        home, ServerOptions(models=models, host=HostOptions(exec_options=exec_options))
+    )
 
 
 async def enter(server: ControlServer, folder: Path) -> str:
@@ -84,9 +86,9 @@ async def written_in(server: ControlServer) -> dict[str, set[str | None]]:
     reads = server.host.reads
     items = (await server.operator.get(f"/agents/{MAIN}/work-items")).json()["work_items"]
     return {
-        "brief": {(await reads.briefs(MAIN, limit=1))[-1].workspace_id},
+        "brief": {(await reads.events.briefs(MAIN, limit=1))[-1].workspace_id},
         "work_item": {str(each["workspace_id"]) for each in items},
-        "episode": {each.workspace_id for each in await reads.episodes(MAIN, limit=1)},
+        "episode": {each.workspace_id for each in await reads.memory.episodes(MAIN, limit=1)},
     }
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from holon.http.metrics import METRICS, EventTally, metric_lines
+from holon.http.metrics import METRICS, EventCounters, metric_lines
 from holon.model.agents import AgentStatus
 from holon.model.budgets import UsageStep
 from holon.model.events.event import AuditEvent
@@ -45,7 +45,7 @@ async def test_the_figures_are_told_in_the_form_readers_expect(server: ControlSe
     told = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert all(SAMPLE.fullmatch(line) for line in lines if not line.startswith("#"))
     assert int(told["holon_rescues_total"]) == 0
-    assert int(told["holon_events_total"]) == await server.host.reads.last_log_seq()
+    assert int(told["holon_events_total"]) == await server.host.reads.events.last_log_seq()
     assert int(told["holon_http_connections_open"]) >= 1
     assert float(told["process_resident_memory_bytes"]) > 1_000_000
     assert float(told["process_cpu_seconds_total"]) > 0
@@ -74,7 +74,7 @@ async def test_what_happens_is_counted_once(server: ControlServer) -> None:
         assert grown["holon_messages_admitted_total"] == 2
         assert grown['holon_provider_attempts_total{outcome="succeeded"}'] == 2
         assert grown["holon_events_kept"] == grown["holon_events_total"] > 0
-    used = await server.host.reads.agent(MAIN)
+    used = await server.host.reads.agents.agent(MAIN)
     assert used is not None
     assert first['holon_tokens_total{direction="input"}'] == used.totals.input_tokens
     assert first['holon_tokens_total{direction="output"}'] == used.totals.output_tokens
@@ -119,9 +119,9 @@ async def test_a_long_log_is_counted_page_by_page_and_nothing_before_the_start(
 ) -> None:
     monkeypatch.setattr("holon.http.metrics.TALLY_PAGES_COUNT_MAX", 2)
     monkeypatch.setattr("holon.http.metrics.EVENT_PAGE_COUNT_MAX", 4)
-    reads, tally = server.host.reads, server.plane.tally
+    reads, tally = server.host.reads, server.context.tally
     await settled(server)
-    await tally.begin(reads, now=server.plane.facts.started_at)
+    await tally.begin(reads, now=server.context.facts.started_at)
     await tally.catch_up(reads)
     assert tally.messages == 0
     for number in range(3):
@@ -138,6 +138,7 @@ class _Spent:
 
     def __init__(self) -> None:
         self.steps: dict[datetime, int] = {}
+        self.events = self.budgets = self
 
     async def last_log_seq(self) -> int:
         return 0
@@ -153,7 +154,7 @@ class _Spent:
 
 
 async def test_what_was_spent_is_added_up_step_by_step_from_the_start() -> None:
-    tally, rows = EventTally(), _Spent()
+    tally, rows = EventCounters(), _Spent()
     reads = cast("StoreReads", rows)
     rows.steps = {DAWN - STEP: 1_000, DAWN: 70}  # by an earlier process, the second in part
     await tally.begin(reads, now=DAWN + STEP / 2)
@@ -184,7 +185,7 @@ def test_names_are_as_prometheus_has_them() -> None:
 
 
 def test_the_guide_names_series_that_are_there() -> None:
-    text = (GUIDES / "watch-it-with-prometheus.md").read_text(encoding="utf-8")
+    text = (GUIDES / "monitor-with-prometheus.md").read_text(encoding="utf-8")
     named = set(re.findall(r"holon_[a-z_]+", text))
     assert named
     assert named <= {metric.name for metric in METRICS}

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.records import SqliteHistoryReads, SqliteRecordReads
+from holon.adapters.sqlite.events import SqliteEventReads
 from holon.adapters.system.clock import SystemClock
 from holon.model.events.event import AuditEvent, BriefCreated, ClosureDecided
 from tests.http.serving import settled
@@ -44,10 +44,10 @@ async def test_every_event_says_how_it_reads_on_pages_and_streams(server: Contro
     await settled(server)
     told = (await page(server, "after_seq=0"))["events"]
     assert all(each[name] for each in told for name in PRESENTED)
-    found = await server.host.reads.events_after(MAIN, 0, limit=512)
+    found = await server.host.reads.events.events_after(MAIN, 0, limit=512)
     assert [each["category"] for each in told] == [str(p.category) for p in present_all(found)]
     (brief,) = [each for each in told if each["type"] == "brief_created"]
-    kept = await server.host.reads.brief(brief["payload"]["brief_id"])
+    kept = await server.host.reads.events.brief(brief["payload"]["brief_id"])
     assert kept is not None
     assert (brief["summary"], brief["body"]) == (kept.text, kept.text)
     assert brief["visibility"] == "turn_result"
@@ -84,7 +84,7 @@ async def test_a_brief_of_an_older_version_is_read_from_what_is_around_it(
             )
         return msgspec.structs.replace(event, event=told)
 
-    sliced, following = SqliteHistoryReads.events_page, SqliteRecordReads.events_after
+    sliced, following = SqliteEventReads.events_page, SqliteEventReads.events_after
 
     async def old_slice(self: Any, *asked: Any) -> Any:
         found = await sliced(self, *asked)
@@ -93,8 +93,8 @@ async def test_a_brief_of_an_older_version_is_read_from_what_is_around_it(
     async def old_events(self: Any, *asked: Any, limit: int) -> Sequence[AuditEvent]:
         return [older(each) for each in await following(self, *asked, limit=limit)]
 
-    monkeypatch.setattr(SqliteHistoryReads, "events_page", old_slice)
-    monkeypatch.setattr(SqliteRecordReads, "events_after", old_events)
+    monkeypatch.setattr(SqliteEventReads, "events_page", old_slice)
+    monkeypatch.setattr(SqliteEventReads, "events_after", old_events)
     whole = (await page(server, "after_seq=0"))["events"]
     (brief,) = [each for each in whole if each["type"] == "brief_created"]
     (alone,) = (await page(server, f"after_seq={brief['event_seq'] - 1}&limit=1"))["events"]
@@ -104,7 +104,7 @@ async def test_a_brief_of_an_older_version_is_read_from_what_is_around_it(
 @pytest.mark.requirement("events:narrowed-by-level")
 async def test_a_narrowed_page_says_how_far_it_looked(server: ControlServer) -> None:
     await settled(server)
-    _, newest = await server.host.reads.event_bounds(MAIN)
+    _, newest = await server.host.reads.events.event_bounds(MAIN)
     seen: list[str] = []
     after, has_newer = 0, True
     while has_newer:
@@ -123,7 +123,7 @@ async def test_a_narrowed_stream_passes_over_the_rest_and_says_how_far(
     server: ControlServer, path: str
 ) -> None:
     await settled(server)
-    _, newest = await server.host.reads.event_bounds(MAIN)
+    _, newest = await server.host.reads.events.event_bounds(MAIN)
     async with server.operator.stream(f"{path}?after_seq=0&max_level=turn_result") as stream:
         events, last = list[str](), 0
         while last < newest:

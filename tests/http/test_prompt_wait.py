@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.routes import agent_control
 from holon.model.budgets import Budget, BudgetPolicy
@@ -21,7 +21,7 @@ from holon.model.limits import HOUR_MS, PROMPT_WAIT_MS_MAX, PROMPT_WAITS_COUNT_M
 from holon.model.providers.attempts import UsageLimitedError
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.serve.compose import HostOptions
 from holon.serve.control_server import serve_control_plane
 from tests.http.serving import PATIENCE_S, events_of, make_agent
@@ -63,13 +63,13 @@ class Gate:
         self.asked = anyio.Event()
         self.is_used_up = False
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Answer once the gate is open."""
         self.asked.set()
         await self.opened.wait()
         if self.is_used_up:
             raise UsageLimitedError("the allowance is used up", retry_after_ms=HOUR_MS)
-        return await self._model.answer(request, hear)
+        return await self._model.answer(request, on_progress)
 
 
 @asynccontextmanager
@@ -195,11 +195,11 @@ async def test_a_client_that_goes_away_ends_its_wait(server: ControlServer, gate
 
 async def test_no_more_than_a_bounded_number_waits(server: ControlServer) -> None:
     for _ in range(PROMPT_WAITS_COUNT_MAX):
-        server.plane.prompt_waits.acquire_nowait()
+        server.context.prompt_waits.acquire_nowait()
     answer = await asked(server.operator, wait_ms=LONG_MS)
     assert (answer["answered"], answer["wait_end"]) == (False, "too_many_waits")
     assert answer["message_id"]
-    server.plane.prompt_waits.release()
+    server.context.prompt_waits.release()
     assert (await asked(server.operator, wait_ms=1))["wait_end"] == "time_is_up"
 
 
@@ -251,7 +251,7 @@ async def test_an_error_after_the_wait_is_a_refusal(
     monkeypatch.setattr(agent_control, "awaited", busy)
     answer = await server.operator.post(PROMPT, {"text": "hello", "wait_ms": LONG_MS})
     assert (answer.status, answer.json()["ok"]) == (503, False)
-    assert server.plane.traffic.refusals[503] == 1
+    assert server.context.traffic.refusals[503] == 1
 
 
 async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: ControlServer) -> None:
@@ -274,7 +274,11 @@ async def test_the_end_of_the_service_ends_a_wait_with_what_is_known(server: Con
 
                 async def serve() -> None:
                     await serve_control_plane(
-                        server.plane, (bound,), token=GivenToken(TOKEN), names=names, ending=ending
+                        server.context,
+                        (bound,),
+                        token=FixedToken(TOKEN),
+                        names=names,
+                        ending=ending,
                     )
 
                 answering.start_soon(serve)
@@ -306,5 +310,5 @@ async def test_what_is_sent_during_a_wait_ends_nothing(server: ControlServer, ga
 
 async def waiting_count(server: ControlServer, count: int) -> None:
     """Return once so many requests wait."""
-    while server.plane.prompt_waits.value != PROMPT_WAITS_COUNT_MAX - count:
+    while server.context.prompt_waits.value != PROMPT_WAITS_COUNT_MAX - count:
         await anyio.lowlevel.checkpoint()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from holon.prompt.prompt_view import PromptView
+from holon.serve.agent_adapters import UserFiles
 from holon.serve.compose import HostOptions
-from holon.serve.identity_parts import UserFiles
 from holon.wire.codec import decode
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 

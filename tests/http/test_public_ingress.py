@@ -32,12 +32,12 @@ WEBHOOK = f"/webhooks/generic/{MAIN}"
 
 async def message_of(server: ControlServer, answer: Answer) -> MessageEnvelope:
     assert answer.status == 200, answer.body
-    (entry,) = await server.host.reads.messages(MAIN, [answer.json()["message_id"]])
+    (entry,) = await server.host.reads.queue.messages(MAIN, [answer.json()["message_id"]])
     return entry.message
 
 
 async def queued_count(server: ControlServer) -> int:
-    surface = await server.host.reads.agent_surface(MAIN)
+    surface = await server.host.reads.agents.agent_surface(MAIN)
     assert surface is not None
     return surface.counts.queued_messages
 
@@ -131,7 +131,7 @@ async def test_nobody_enqueues_without_the_token(server: ControlServer) -> None:
 
 
 async def test_the_public_does_not_reach_private_or_unknown_agents(server: ControlServer) -> None:
-    child = public_identity(AgentId("child"), now=server.plane.clock.now(), is_default=False)
+    child = public_identity(AgentId("child"), now=server.context.clock.now(), is_default=False)
     private = msgspec.structs.replace(child, visibility=Visibility.PRIVATE)
     await server.host.control.create_agent(private)
     for path in ("/agents/child/enqueue", "/webhooks/generic/child"):

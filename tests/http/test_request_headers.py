@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.openapi import openapi_document
-from holon.http.route import Call, RequestHeader, idempotency_key
+from holon.http.request_headers import idempotency_key
+from holon.http.route import Call, RequestHeader
 from holon.http.table import ROUTES
 
 ROWS = {f"{route.method} {route.path}": route for route in ROUTES}
@@ -76,8 +77,8 @@ def test_a_row_names_the_headers_its_handler_reads(name: str) -> None:
 
 
 def test_a_header_that_is_read_in_passing_is_found() -> None:
-    async def handler(plane: Plane, call: Call) -> object:
-        del plane
+    async def handler(context: HttpContext, call: Call) -> object:
+        del context
         return idempotency_key(call), call.head.value(b"x-rumour")
 
     assert headers_read(handler) == {b"idempotency-key", b"x-rumour"}

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from holon.http.access import Allowed, Forbidden, Gatekeeper
-from holon.http.exchange import Door, Peer, RequestHead
+from holon.http.access import Allowed, Authorizer, Forbidden
+from holon.http.exchange import Peer, RequestHead, SocketKind
 from holon.http.route import Access
 from holon.http.table import ROUTES
 from tests.support.control_server import ControlServer
@@ -54,8 +54,8 @@ class _Names(dict[str, str]):
 @pytest.mark.requirement("http:agents-commands-may-only-read")
 @pytest.mark.parametrize("name", ROWS)
 def test_a_command_an_agent_runs_may_read_and_no_more(name: str) -> None:
-    keeper = Gatekeeper(owner_uid=7, token=_NoToken(), runs_for_an_agent=lambda _: True)
-    peer = Peer(door=Door.UNIX, address="uid:7", uid=7, pid=1)
+    keeper = Authorizer(owner_uid=7, token=_NoToken(), runs_for_an_agent=lambda _: True)
+    peer = Peer(socket_kind=SocketKind.UNIX, address="uid:7", uid=7, pid=1)
     head = RequestHead(method="GET", path="/", query="", headers=(), peer=peer)
     verdict = keeper.judge(ROWS[name].access, head)
     may = ROWS[name].access in (Access.OPEN, Access.READ, Access.CAPABILITY)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from holon.http.app import Found, NoSuchPath, RouteTable, WrongMethod
+from holon.http.app import MethodNotAllowed, RouteMatch, RouteNotFound, RouteTable
 from holon.http.route import Access, Call, Route
 
 
-async def nothing(plane: None, call: Call) -> None:
+async def nothing(context: None, call: Call) -> None:
     """Do nothing."""
 
 
@@ -42,7 +42,7 @@ TABLE = RouteTable(
 )
 def test_a_path_finds_its_row(method: str, path: str, params: dict[str, str]) -> None:
     found = TABLE.find(method, path)
-    assert isinstance(found, Found)
+    assert isinstance(found, RouteMatch)
     assert found.params == params
 
 
@@ -63,9 +63,9 @@ def test_a_path_finds_its_row(method: str, path: str, params: dict[str, str]) ->
     ],
 )
 def test_what_is_only_nearly_a_path_is_none(path: str) -> None:
-    assert TABLE.find("GET", path) == NoSuchPath()
+    assert TABLE.find("GET", path) == RouteNotFound()
 
 
 @pytest.mark.parametrize("method", ["HEAD", "TRACE", "PUT", "DELETE", "get", "OPTIONS"])
 def test_a_method_that_does_not_exist_is_told_which_do(method: str) -> None:
-    assert TABLE.find(method, "/agents/main/status") == WrongMethod(("GET", "POST"))
+    assert TABLE.find(method, "/agents/main/status") == MethodNotAllowed(("GET", "POST"))

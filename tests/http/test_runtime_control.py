@@ -27,7 +27,7 @@ async def test_the_runtime_says_who_it_is_how_busy_and_what_it_does_not_protect_
         assert answer.status == 200
         told = answer.json()
         status = decode(answer.body, RuntimeStatus)
-        facts = server.plane.facts
+        facts = server.context.facts
         assert (status.ok, status.healthy, status.pid) == (True, True, facts.pid)
         assert (status.home_dir, status.socket_path) == (facts.home_dir, facts.socket_path)
         assert (status.http_addr, status.started_at) == (facts.http_addr, facts.started_at)

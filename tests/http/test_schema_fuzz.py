@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.exchange import EVENT_STREAM_TYPE
 from holon.http.openapi import openapi_document, operation_id
 from holon.http.route import Access, Route
@@ -55,7 +55,7 @@ def described() -> Any:
     return schemathesis.openapi.from_dict(openapi_document(ROUTES, version="0"))
 
 
-def named(route: Route[Plane]) -> str:
+def named(route: Route[HttpContext]) -> str:
     return operation_id(route.method, route.path)
 
 
@@ -67,7 +67,7 @@ def is_nowhere(response: schemathesis.Response) -> bool:
 
 
 def send_drawn(
-    route: Route[Plane],
+    route: Route[HttpContext],
     mode: schemathesis.GenerationMode,
     *,
     base_url: str,
@@ -111,7 +111,7 @@ def url_of(server: ControlServer) -> str:
     ids=lambda part: named(part) if isinstance(part, Route) else part.value,
 )
 async def test_whatever_is_drawn_is_answered_as_the_document_says(
-    server: ControlServer, route: Route[Plane], mode: schemathesis.GenerationMode
+    server: ControlServer, route: Route[HttpContext], mode: schemathesis.GenerationMode
 ) -> None:
     def answered(case: Drawn, response: schemathesis.Response) -> None:
         if not is_nowhere(response):
@@ -128,7 +128,7 @@ async def test_whatever_is_drawn_is_answered_as_the_document_says(
 
 @pytest.mark.parametrize("route", [route for route in WHOLE if route.access not in OPEN], ids=named)
 async def test_without_the_token_nothing_drawn_gets_in(
-    server: ControlServer, route: Route[Plane]
+    server: ControlServer, route: Route[HttpContext]
 ) -> None:
     seen: list[int] = []
 
@@ -144,8 +144,8 @@ async def test_without_the_token_nothing_drawn_gets_in(
         for mode in MODES:
             send_drawn(route, mode, base_url=url_of(server), token=None, answered=answered)
 
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     await to_thread.run_sync(fuzz)
     assert 401 in seen
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
     assert not server.shutdown_requested.is_set()

@@ -9,7 +9,7 @@ import h11
 import pytest
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken
+from holon.adapters.system.control_token import FixedToken
 from holon.adapters.system.listening_sockets import bind_tcp
 from holon.http.exchange import BodySource, RequestHead, StreamReply
 from holon.http.server.listeners import Listeners
@@ -95,5 +95,5 @@ async def test_a_stream_that_begins_while_the_service_ends_ends_its_chunked_body
 async def _serve(server: ControlServer, bound: socket.socket, ending: anyio.Event) -> None:
     names = frozenset({f"127.0.0.1:{bound.getsockname()[1]}".encode()})
     await serve_control_plane(
-        server.plane, (bound,), token=GivenToken(TOKEN), names=names, ending=ending
+        server.context, (bound,), token=FixedToken(TOKEN), names=names, ending=ending
     )

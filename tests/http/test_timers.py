@@ -1,4 +1,4 @@
-"""Timers in an operator's hands, over a real server."""
+"""Timers managed by an operator, over a real server."""
 
 from typing import Any
 

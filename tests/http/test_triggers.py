@@ -9,8 +9,8 @@ import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.database.home_lock import database_path
-from holon.http.access import TriggerRates
-from holon.http.exchange import Door, Header, Peer, RequestHead
+from holon.http.access import DeliveryRates
+from holon.http.exchange import Header, Peer, RequestHead, SocketKind
 from holon.http.route import Call, CallerClass, NoQuery
 from holon.http.routes.triggers import show
 from holon.model.events.event import BriefCreated, MessageAdmitted
@@ -32,7 +32,7 @@ async def the_trigger(server: ControlServer) -> dict[str, Any]:
 
 async def the_path(server: ControlServer) -> str:
     url = str((await the_trigger(server))["trigger_url"])
-    return url.removeprefix(server.plane.facts.base_url)
+    return url.removeprefix(server.context.facts.base_url)
 
 
 async def hold_back(server: ControlServer) -> None:
@@ -41,7 +41,7 @@ async def hold_back(server: ControlServer) -> None:
 
 
 async def hints(server: ControlServer) -> list[WakeHint]:
-    surface = await server.host.reads.agent_surface(MAIN)
+    surface = await server.host.reads.agents.agent_surface(MAIN)
     assert surface is not None
     return list(surface.hints)
 
@@ -269,7 +269,7 @@ async def test_repeats_of_a_source_fold_and_sources_do_not_displace_each_other(
 async def test_a_sender_with_a_thousand_names_parks_a_bounded_number_of_hints(
     tmp_path: Path,
 ) -> None:
-    wide = TriggerRates(burst=1_000, per_minute=1, all_burst=1_000, all_per_minute=1)
+    wide = DeliveryRates(burst=1_000, per_minute=1, all_burst=1_000, all_per_minute=1)
     async with control_server(tmp_path, ServerOptions(rates=wide)) as server:
         await hold_back(server)
         path = await the_path(server)
@@ -373,7 +373,7 @@ async def test_a_trigger_is_slowed_down_after_its_burst_and_never_by_guesses(
 
 @pytest.mark.requirement("triggers:rate")
 async def test_all_triggers_together_are_held_to_a_rate(tmp_path: Path) -> None:
-    rates = TriggerRates(all_burst=3, all_per_minute=60)
+    rates = DeliveryRates(all_burst=3, all_per_minute=60)
     async with control_server(tmp_path, ServerOptions(rates=rates, clock=ManualClock())) as server:
         path = await the_path(server)
         statuses = [(await server.stranger.send("POST", path)).status for _ in range(4)]
@@ -414,7 +414,7 @@ async def test_an_address_outlives_the_server_and_the_rows_are_sound(tmp_path: P
 async def test_a_command_an_agent_runs_sees_the_trigger_and_not_its_address(
     server: ControlServer,
 ) -> None:
-    peer = Peer(door=Door.UNIX, address="uid:0", uid=0, pid=1)
+    peer = Peer(socket_kind=SocketKind.UNIX, address="uid:0", uid=0, pid=1)
     call = Call(
         head=RequestHead(method="GET", path="/", query="", headers=(), peer=peer),
         caller=CallerClass.AGENT_EXEC,
@@ -424,7 +424,7 @@ async def test_a_command_an_agent_runs_sees_the_trigger_and_not_its_address(
         raw=b"",
     )
     await the_trigger(server)
-    (view,) = (await show(server.plane, call)).external_triggers
+    (view,) = (await show(server.context, call)).external_triggers
     assert view.trigger_url is None
     assert view.external_trigger_id == (await the_trigger(server))["external_trigger_id"]
 
@@ -440,11 +440,11 @@ async def test_a_trigger_opens_nothing_but_itself(server: ControlServer) -> None
 
 @pytest.mark.requirement("triggers:looking-makes-none")
 async def test_looking_for_a_trigger_makes_none(server: ControlServer) -> None:
-    before = await server.host.reads.last_log_seq()
+    before = await server.host.reads.events.last_log_seq()
     for _ in range(2):
         answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
         assert len(answer.json()["external_triggers"]) == 1  # the one it was made with
-    assert await server.host.reads.last_log_seq() == before
+    assert await server.host.reads.events.last_log_seq() == before
     given = await the_trigger(server)
     answer = await server.operator.get(f"/agents/{MAIN}/external-triggers")
     assert answer.json()["external_triggers"] == [given]

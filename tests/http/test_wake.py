@@ -24,7 +24,7 @@ async def test_wakes_of_a_held_agent_are_folded(server: ControlServer) -> None:
         asked = {"reason": "r", "correlation_id": correlation, "causation_id": "c"}
         answer = await server.local.post(WAKE, asked)
         assert answer.json()["disposition"] == "coalesced"
-    surface = await server.host.reads.agent_surface(MAIN)
+    surface = await server.host.reads.agents.agent_surface(MAIN)
     assert surface is not None
     (hint,) = surface.hints
     assert (hint.revision, hint.correlation_id, hint.causation_id) == (2, "b", "c")

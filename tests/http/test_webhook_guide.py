@@ -42,10 +42,10 @@ async def answer_to(url: str, script: str) -> dict[str, object]:
 async def test_the_example_of_the_guide_is_taken_as_a_signal(tmp_path: Path) -> None:
     options = ServerOptions(webhook_secrets={"forge": SECRET.encode()})
     async with control_server(tmp_path, options) as server:
-        url = server.plane.facts.base_url
+        url = server.context.facts.base_url
         told = await answer_to(url, example())
         assert told["ok"] is True, told
-        (kept,) = await server.host.reads.messages(MAIN, [MessageId(str(told["message_id"]))])
+        (kept,) = await server.host.reads.queue.messages(MAIN, [MessageId(str(told["message_id"]))])
         assert kept.message.origin == WebhookOrigin(source="forge")
         assert kept.message.authority_class is AuthorityClass.INTEGRATION_SIGNAL
         forged = await answer_to(url, example().replace('--data-binary "$body"', "-d forged"))

@@ -1,4 +1,4 @@
-"""Work items in an operator's hands, over a real server."""
+"""Work items managed by an operator, over a real server."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ async def test_an_item_is_opened_without_a_message_and_replaces_nothing(
     second = await opened(held, "second")
     assert (second["state"], second["focus"]) == ("open", "queued")
     assert (await held.operator.get(f"{READ}/{first['id']}")).json()["focus"] == "current"
-    agent = await held.host.reads.agent(MAIN)
+    agent = await held.host.reads.agents.agent(MAIN)
     assert agent is not None
     assert agent.totals.message_count == 0
     kinds = {type(each).__name__ for each in await events_of(held.host)}
@@ -47,7 +47,7 @@ async def test_an_item_is_opened_without_a_message_and_replaces_nothing(
 @pytest.mark.requirement("http:work-item-enqueue")
 async def test_a_control_item_is_found_where_the_agents_own_are(held: ControlServer) -> None:
     item = await opened(held)
-    kept = await held.host.reads.work_item(item["id"])
+    kept = await held.host.reads.work.work_item(item["id"])
     assert kept is not None
     assert kept.objective == "tidy"
 
@@ -108,7 +108,7 @@ async def test_a_completed_item_leaves_the_focus_and_takes_no_more(held: Control
     assert (await held.operator.post(f"{path}/pick")).json()["work_item"]["is_current"] is True
     done = (await held.operator.post(f"{path}/complete")).json()["work_item"]
     assert (done["state"], done["focus"]) == ("completed", "completed")
-    agent = await held.host.reads.agent(MAIN)
+    agent = await held.host.reads.agents.agent(MAIN)
     assert agent is not None
     assert agent.focus.current_work_item_id is None
     for again in (

@@ -11,12 +11,12 @@ import pytest
 from holon.adapters.sqlite.check.checker import check_database
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.clock import SystemClock
-from holon.http.access import Forbidden, Gatekeeper
-from holon.http.exchange import Door, Peer, RequestHead
+from holon.http.access import Authorizer, Forbidden
+from holon.http.exchange import Peer, RequestHead, SocketKind
 from holon.http.routes.workspaces import ROUTES
 from holon.model.events.event import MessageAdmitted, TaskStatusUpdated
 from holon.model.queue import MessageKind
-from holon.serve.compose import Hands, HostOptions
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.adapters.system.test_workspace_finder import git
 from tests.http.serving import events_of, settled, until_event
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
@@ -51,8 +51,8 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 
 def served(home: Path) -> Any:
     models = SingleModel(ScriptedProvider(SCRIPT, SystemClock()))
-    hands = HostOptions(hands=Hands(environ=ENVIRON))
-    return control_server(home, ServerOptions(models=models, host=hands))
+    options = HostOptions(exec_options=ExecOptions(environ=ENVIRON))
+    return control_server(home, ServerOptions(models=models, host=options))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def state(server: ControlServer) -> Any:
 async def worked(server: ControlServer) -> Any:
     """Let the agent run its command, its patch and its look at itself; return what it saw."""
     message_id = await settled(server, "go")
-    logs = await server.host.reads.recent_turns(MAIN, limit=9)
+    logs = await server.host.reads.turns.recent_turns(MAIN, limit=9)
     (log,) = (each for each in logs if each.turn.message_id == message_id)
     return log
 
@@ -243,13 +243,13 @@ async def test_a_stopped_agent_stays_where_it_is(server: ControlServer, site: Pa
 
 @pytest.mark.requirement("workspace:bad-input")
 def test_a_command_of_an_agent_cannot_move_the_agent() -> None:
-    keeper = Gatekeeper(owner_uid=7, token=NoToken(), runs_for_an_agent=lambda _: True)
+    keeper = Authorizer(owner_uid=7, token=NoToken(), runs_for_an_agent=lambda _: True)
     head = RequestHead(
         method="POST",
         path="/",
         query="",
         headers=(),
-        peer=Peer(door=Door.UNIX, address="", uid=7, pid=1),
+        peer=Peer(socket_kind=SocketKind.UNIX, address="", uid=7, pid=1),
     )
     assert all(isinstance(keeper.judge(route.access, head), Forbidden) for route in ROUTES)
 

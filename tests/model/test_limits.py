@@ -5,13 +5,12 @@ import re
 import pytest
 
 from holon.model import limits
-from holon.model import limits as command_limits
 from holon.model.turns import compaction
 
 UNITS = r"(BYTES|COUNT|MS|CHARS|DEPTH|PAGES|PERCENT|EVENTS|TOKENS|DAYS)(_(MAX|MIN|DEFAULT))*"
 NUMBERS = {
     name: value
-    for module in (limits, command_limits, compaction)
+    for module in (limits, compaction)
     for name, value in vars(module).items()
     if name.isupper()
 }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from holon.adapters.sqlite.log_stretches import LogStretches, Place, Span
+from holon.adapters.sqlite.log_segments import LogSegments, Place, Span
 from holon.adapters.sqlite.retention import _aged, _Moments
 from holon.decide.events.retention import borne_out
 from holon.decide.wake.timers import put_forward, set_back
@@ -54,21 +54,21 @@ def plant_c4() -> None:
 def plant_c5() -> None:
     """Take rows by their stamps alone, though the clock stood there again later."""
 
-    def nowhere(self: LogStretches, end: Place, *, below: int) -> Sequence[Span]:
+    def nowhere(self: LogSegments, end: Place, *, below: int) -> Sequence[Span]:
         del self, end, below
         return ()
 
-    plant_method(LogStretches, "after", nowhere)
+    plant_method(LogSegments, "after", nowhere)
 
 
 def plant_c6() -> None:
     """Forget keys that were given while the clock stood in the past."""
 
-    def never(self: LogStretches, moment: int, *, present: int) -> Sequence[Span]:
+    def never(self: LogSegments, moment: int, *, present: int) -> Sequence[Span]:
         del self, moment, present
         return ()
 
-    plant_method(LogStretches, "in_the_past_since", never)
+    plant_method(LogSegments, "in_the_past_since", never)
 
 
 def plant_c7() -> None:

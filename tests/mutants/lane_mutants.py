@@ -40,9 +40,9 @@ def _forget_cut_off_turns(kinds: tuple[MessageKind, ...]) -> None:
         self: Lane, agent_id: AgentId, before_look: Callable[[], None]
     ) -> _Claimed | bool:
         reads, now = self._store.reads, self._clock.now()
-        snapshot = await reads.snapshot(agent_id, now=now)
+        snapshot = await reads.agents.snapshot(agent_id, now=now)
         claimed = snapshot.claimed_message_id if snapshot is not None else None
-        entry = await reads.message(claimed) if claimed is not None else None
+        entry = await reads.queue.message(claimed) if claimed is not None else None
         if entry is not None and entry.message.kind in kinds:
             before_look()
             return False
@@ -56,7 +56,7 @@ def plant_m3() -> None:
     honest = TurnDriver._finish_call
 
     async def split(self: TurnDriver, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
-        hold, message_id = self._hold, self._live.turn.message_id
+        hold, message_id = self._lease, self._live.turn.message_id
         finished = await self._runner.run(call, hold, message_id=message_id)
         effects = tuple(c for c in finished.commit.changes if not isinstance(c, FinishToolCall))
         if not effects:

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import apsw
 
-from holon.adapters.exec.run_folder import RunFacts
+from holon.adapters.exec.run_folder import RunRecord
 from holon.adapters.sqlite.database.home_owner import HomeOwner, _Owner, _owner, require_no_owner
-from holon.adapters.system.home_identity import HomeIdentity, HomePlace, is_other_home
+from holon.adapters.system.home_identity import FileIdentity, HomeIdentity, is_other_home
 from tests.mutants.planting import plant_function, plant_method
 
 
 def plant_o1() -> None:
     """Go by the lock alone: recover a home before it is known that it has no owner."""
 
-    def trusting(connection: apsw.Connection, path: Path, lock: HomePlace) -> int:
+    def trusting(connection: apsw.Connection, path: Path, lock: FileIdentity) -> int:
         del path, lock
         owner = _owner(connection)
         return 0 if owner is None else owner.generation
@@ -28,7 +28,7 @@ def plant_o2() -> None:
 
 def plant_o3() -> None:
     """Take the runs of another home for one's own."""
-    plant_method(RunFacts, "is_foreign", lambda self, folder, home_id: False)
+    plant_method(RunRecord, "is_foreign", lambda self, folder, home_id: False)
 
 
 def plant_o4() -> None:

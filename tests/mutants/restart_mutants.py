@@ -51,7 +51,7 @@ def plant_m22() -> None:
 
     async def keep(self: Ingress, admitted: Admitted) -> AdmissionReceipt | None:
         store, message = self._store, admitted.message
-        snapshot = await store.reads.snapshot(message.agent_id, now=message.created_at)
+        snapshot = await store.reads.agents.snapshot(message.agent_id, now=message.created_at)
         if snapshot is None or snapshot.claimed_message_id is None:
             return await queue(self, admitted)
         waiting.append((store, self, admitted))

@@ -8,12 +8,12 @@ import anyio
 
 from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.run_folder import RunFolder
-from holon.http.server.listeners import Listeners, _Room, accepted
+from holon.http.server.listeners import Listeners, _ConnectionPool, accepted
 from holon.model.events.event import AuditEvent
 from holon.model.providers.models import ModelRef, parse_model_ref
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.tasks import CommandSpec
-from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.turns.turn import ModelAnswered, ModelFailed
 from holon.model.values import AgentId
 from holon.runtime.events.feed import EventFeed, EventReader, SubscriberLaggedError
 from holon.runtime.providers.caller import ProviderCaller, _FallbackChain
@@ -30,7 +30,7 @@ def plant_m10() -> None:
         except SubscriberLaggedError:
             agent_id, _ = place
             assert agent_id is not None
-            _, newest = await self._store.reads.event_bounds(agent_id)
+            _, newest = await self._store.reads.events.event_bounds(agent_id)
             return await honest(self, (agent_id, newest - 1))
 
     plant_method(EventFeed, "_agent_page", forgiving)
@@ -62,9 +62,9 @@ def plant_m15() -> None:
     ) -> None:
         begin(self, caller, request, tuple(dict.fromkeys((*slot, *models))))
 
-    async def run(self: _FallbackChain) -> ModelSpoke | ModelFailed:
+    async def run(self: _FallbackChain) -> ModelAnswered | ModelFailed:
         came = await walk(self)
-        if isinstance(came, ModelSpoke) and came.timeline and came.timeline.winning_model_ref:
+        if isinstance(came, ModelAnswered) and came.timeline and came.timeline.winning_model_ref:
             slot[:] = [parse_model_ref(came.timeline.winning_model_ref)]
         return came
 
@@ -74,18 +74,18 @@ def plant_m15() -> None:
 
 def plant_m17() -> None:
     """Let a command write to its file for as long as there is a disk."""
-    honest = LocalShell._asked
+    honest = LocalShell._command_of
 
     def unbounded(self: LocalShell, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
         return {**honest(self, spec, folder), "output_bytes": 1 << 60}
 
-    plant_method(LocalShell, "_asked", unbounded)
+    plant_method(LocalShell, "_command_of", unbounded)
 
 
 def plant_m20() -> None:
     """Accept until something stands in the way, whatever it is."""
 
-    async def fragile(self: Listeners, bound: socket.socket, room: _Room) -> None:
+    async def fragile(self: Listeners, bound: socket.socket, room: _ConnectionPool) -> None:
         async with anyio.create_task_group() as serving:
             while True:
                 serving.start_soon(self._serve_one, await accepted(bound), room)

@@ -79,7 +79,7 @@ def plant_m8() -> None:
         scene: ToolScene, ports: ToolPorts
     ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
         changes, expects = await _replaced_rest(scene, ports)
-        snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
+        snapshot = await ports.reads.agents.snapshot(scene.agent_id, now=scene.now)
         for wait in snapshot.agent_waits if snapshot else ():
             if wait.kind is WaitKind.REST and wait.state is WaitState.TRIGGERED:
                 moved = MoveWait(

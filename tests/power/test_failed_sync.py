@@ -92,8 +92,8 @@ async def test_the_store_tells_every_waiting_caller_and_recovers_on_a_new_start(
     assert [type(answer) for answer in told] == [StoreBrokenError] * 8
     again = open_store(home)
     for number in range(8):
-        assert await again.reads.message(a_message(f"msg_{number}").id) is not None
-    assert await again.reads.message(a_message("msg_16").id) is None
+        assert await again.reads.queue.message(a_message(f"msg_{number}").id) is not None
+    assert await again.reads.queue.message(a_message("msg_16").id) is None
     await again.close()
     assert check_database(database_path(home)).violations == ()
 
@@ -118,7 +118,7 @@ async def test_a_checkpoint_that_cannot_sync_breaks_the_store(
     await store.close()
     assert_nothing_was_done_after_the_failed_sync(vfs)
     again = open_store(home)
-    assert await again.reads.message(a_message("msg_8").id) is not None
+    assert await again.reads.queue.message(a_message("msg_8").id) is not None
     await again.close()
 
 
@@ -134,7 +134,9 @@ async def test_after_a_failed_sync_neither_a_waiting_job_nor_closing_touches_the
     await store.apply(audited(a_commit("agent", an_agent())))
     for commit in admissions(0, 5):
         await store.apply(audited(commit))
-    assert await store.reads.message(a_message("msg_0").id) is not None  # the reader has the log
+    assert (
+        await store.reads.queue.message(a_message("msg_0").id) is not None
+    )  # the reader has the log
     monkeypatch.setattr(
         "holon.adapters.sqlite.database.checkpoints.CHECKPOINT_PAGES", 1
     )  # one is due
@@ -171,5 +173,5 @@ async def test_a_failed_sync_while_closing_is_the_last_thing_asked_of_the_disk(
 
     assert_nothing_was_done_after_the_failed_sync(vfs)
     again = open_store(home)
-    assert await again.reads.message(a_message("msg_0").id) is not None
+    assert await again.reads.queue.message(a_message("msg_0").id) is not None
     await again.close()

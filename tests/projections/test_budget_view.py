@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from holon.decide.budgets.budget import BudgetFacts, judge_budget
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.budgets import Budget, BudgetMeasure, BudgetPolicy, BudgetScope, UsageStep
 from holon.model.limits import BUDGET_TURNS_WINDOW_MS, BUDGET_WINDOW_MS
 from holon.projections.budgets import pace_view
@@ -19,7 +19,7 @@ def test_every_measure_of_both_scopes_is_shown_with_what_is_allowed() -> None:
         of_agent=(EARLIER, RECENT),
         of_runtime=(RECENT,),
     )
-    view = pace_view(AgentPace(budget_until=NOW, gave_up=True), facts, now=NOW)
+    view = pace_view(TurnRateState(budget_until=NOW, gave_up=True), facts, now=NOW)
     figures = {
         (each.scope, each.measure): (each.used, each.allowed, each.window_ms)
         for each in view.measures

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from holon.model.agents import AgentPace, AgentStatus, IdentityStatus
+from holon.model.agents import AgentStatus, IdentityStatus, TurnRateState
 from holon.model.events.reads import ListedAgent
 from holon.model.values import TurnId, WorkItemId
 from holon.model.wake import WaitKind
@@ -67,11 +67,11 @@ def test_a_posture_names_what_it_is_about() -> None:
 @pytest.mark.requirement("scheduling-large:budget-holds-turns")
 def test_a_held_agent_and_one_that_was_given_up_say_so() -> None:
     until = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    held = msgspec.structs.replace(an_agent_state(), pace=AgentPace(budget_until=until))
+    held = msgspec.structs.replace(an_agent_state(), pace=TurnRateState(budget_until=until))
     seen = scheduling_posture(a_listed_agent(held, queued_count=2))
     assert seen.posture is Posture.HAS_QUEUED_INPUT
     assert "budget is exhausted until 2026-03-01T12:00" in seen.reason
-    given_up = msgspec.structs.replace(an_agent_state(), pace=AgentPace(gave_up=True))
+    given_up = msgspec.structs.replace(an_agent_state(), pace=TurnRateState(gave_up=True))
     seen = scheduling_posture(a_listed_agent(given_up, runnable_work_item_id=RUNNABLE))
     assert seen.posture is Posture.IDLE
-    assert "from outside" in seen.reason
+    assert "outside input" in seen.reason

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.adapters.sqlite import records
+from holon.adapters.sqlite import agents
 from holon.model.limits import MINUTE_MS
 from holon.model.providers.attempts import TokenUsage
 from holon.projections.agents.summary import token_summary
@@ -19,7 +19,7 @@ SCRIPT = [
 
 async def last_usage(house: House) -> TokenUsage | None:
     """What a surface shows of the newest turn that reported tokens."""
-    surface = await house.store.reads.agent_surface(MAIN)
+    surface = await house.store.reads.agents.agent_surface(MAIN)
     assert surface is not None
     return surface.last_usage
 
@@ -43,7 +43,7 @@ def test_the_summary_has_the_totals_and_the_newest_turn_that_reported_tokens() -
 def test_turns_without_tokens_are_not_looked_through_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(records, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
+    monkeypatch.setattr(agents, "SURFACE_USAGE_TURNS_COUNT_MAX", 2)
 
     async def story(house: House) -> None:
         found: list[TokenUsage | None] = []

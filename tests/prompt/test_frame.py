@@ -14,7 +14,7 @@ import pytest
 from holon.decide.providers.prompt_layout import layout_of
 from holon.model.guidance import InstructionSource, SkillCatalog, SkillEntry, SkillScope
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptFrame,
     ProviderRequest,
     Stability,
@@ -63,7 +63,7 @@ def shown(facts: PromptFacts) -> str:
             frame=frame,
             conversation=(*old, said),
             tools=facts.tools.specs,
-            turn_start=ConversationPlace(message_index=2, block_index=0),
+            turn_start=ConversationPosition(message_index=2, block_index=0),
         )
     )
     lines = []

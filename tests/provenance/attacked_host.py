@@ -20,8 +20,8 @@ from holon.model.commits import Commit, OpenWait
 from holon.model.events.event import Event, MessageProcessed, TurnEnded
 from holon.model.values import AgentId, TaskId, WaitId
 from holon.model.wake import WaitKind, WaitRecord
-from holon.serve.compose import Hands, Hooks, HostOptions
-from holon.serve.identity_parts import UserFiles
+from holon.serve.agent_adapters import UserFiles
+from holon.serve.compose import ExecOptions, Hooks, HostOptions
 from tests.provenance.attacks import Carrier, Case, Goal, goals
 from tests.provenance.obedient_model import ObedientModel
 from tests.runtime.notes import Notes
@@ -78,7 +78,7 @@ class AttackedHost:
                 return
 
     async def _make_agent(self, case: Case) -> None:
-        agent_id, now = AgentId(case.name), self.server.plane.clock.now()
+        agent_id, now = AgentId(case.name), self.server.context.clock.now()
         host = self.server.host
         await host.provisioner.create(public_identity(agent_id, now=now, is_default=False))
         home = self.home_of(case.name)
@@ -90,7 +90,7 @@ class AttackedHost:
 
     async def await_operator(self, case: Case) -> None:
         """Have the agent wait for the operator, where that is what the attack is about."""
-        agent_id, now = AgentId(case.name), self.server.plane.clock.now()
+        agent_id, now = AgentId(case.name), self.server.context.clock.now()
         if case.goal is Goal.CLAIM_OPERATOR:
             wait = WaitRecord(
                 id=WaitId(f"wait_{case.name}"),
@@ -112,7 +112,7 @@ class AttackedHost:
         told = answer.json()
         assert isinstance(told, dict)
         return str(told["external_trigger"]["trigger_url"]).removeprefix(
-            self.server.plane.facts.base_url
+            self.server.context.facts.base_url
         )
 
     async def _until_done(self, case: Case) -> None:
@@ -199,7 +199,9 @@ async def attacked_host(folder: Path) -> AsyncIterator[AttackedHost]:
     (home / "token").write_text(TOKEN)
     model, notes = ObedientModel({}), Notes()
     options = HostOptions(
-        hands=Hands(environ={"PATH": os.environ["PATH"], "HOME": str(folder / "user")}),
+        exec_options=ExecOptions(
+            environ={"PATH": os.environ["PATH"], "HOME": str(folder / "user")}
+        ),
         hooks=Hooks(journal=notes),
         user_files=UserFiles(user_home=folder / "user", github_base="http://127.0.0.1:9"),
     )
@@ -230,7 +232,7 @@ async def attacked_host(folder: Path) -> AsyncIterator[AttackedHost]:
 
 async def _victim(server: ControlServer) -> tuple[str, str]:
     """An agent that is at rest, with an item and a task of its own."""
-    identity = public_identity(VICTIM, now=server.plane.clock.now(), is_default=False)
+    identity = public_identity(VICTIM, now=server.context.clock.now(), is_default=False)
     await server.host.provisioner.create(identity)
     asked = {"summary": "long", "cmd": "sleep 600", "accepts_input": True}
     answer = await server.operator.post(f"/control/agents/{VICTIM}/tasks", asked)

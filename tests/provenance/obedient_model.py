@@ -25,7 +25,7 @@ from holon.model.turns.conversation import (
 )
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import CallId, JsonValue
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 _HIDDEN: Final = re.compile("⟨[^⟩]*⟩|[\u200b-\u200f\u2060\ufeff\U000e0000-\U000e007f]")
 _ADDRESS: Final = re.compile(r"http://[^\s']+/callbacks/wake/trig_[^\s']+")
@@ -49,9 +49,9 @@ class ObedientModel:
         self.goals = dict(goals)
         self.requests: list[ProviderRequest] = []
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Do what is left of everything that is asked for, or say what came of it."""
-        del hear
+        del on_progress
         self.requests.append(request)
         done = set(_own_calls(request))
         calls = [

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import anyio
 import msgspec
 
-from holon.adapters.providers.resolver import ProviderPlane
+from holon.adapters.providers.resolver import ProviderResolver
 from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings, load_settings
@@ -26,7 +26,7 @@ from holon.model.providers.models import TransportKind, parse_model_ref
 from holon.model.providers.prompt_frame import PromptBlock, PromptFrame, ProviderRequest, Stability
 from holon.model.turns.conversation import ConversationMessage, TextBlock, UserMessage
 from holon.model.turns.tools import ToolSpec
-from holon.model.turns.turn import AnswerProgress, ModelFailed, ModelSpoke, TextGrew
+from holon.model.turns.turn import AnswerProgress, ModelAnswered, ModelFailed, TextGrew
 from holon.model.values import AgentId, later
 from holon.prompt.facts import offered_tools
 from holon.prompt.frame import cache_scope
@@ -146,12 +146,12 @@ class Switchboard:
     """A host's provider plane and everything that came out of it."""
 
     host: Host
-    plane: ProviderPlane
+    plane: ProviderResolver
     clock: SkippingClock
     lines: Sequence[Line]
     recorded_in: Path
     grown: list[AnswerProgress] = field(default_factory=list)
-    came: list[ModelSpoke | ModelFailed] = field(default_factory=list)
+    came: list[ModelAnswered | ModelFailed] = field(default_factory=list)
     logged: list[str] = field(default_factory=list)
     first_word: anyio.Event = field(default_factory=anyio.Event)
 
@@ -163,7 +163,7 @@ class Switchboard:
 
     async def ask(
         self, conversation: tuple[ConversationMessage, ...] = HELLO, *, override: str | None = None
-    ) -> ModelSpoke | ModelFailed:
+    ) -> ModelAnswered | ModelFailed:
         """Have a round, whatever comes of it."""
         specs = self.host.tools.specs
         request = ProviderRequest(
@@ -177,10 +177,10 @@ class Switchboard:
         self.came.append(came)
         return came
 
-    async def ask_every_line(self) -> dict[Line, ModelSpoke | ModelFailed]:
+    async def ask_every_line(self) -> dict[Line, ModelAnswered | ModelFailed]:
         """Have a round on each line at the same time, none of them standing in for another."""
         assert self.host.fallback_disabled
-        came: dict[Line, ModelSpoke | ModelFailed] = {}
+        came: dict[Line, ModelAnswered | ModelFailed] = {}
 
         async def ask_one(line: Line) -> None:
             came[line] = await self.ask(override=line.ref)
@@ -190,10 +190,10 @@ class Switchboard:
                 tasks.start_soon(ask_one, line)
         return came
 
-    async def succeed(self, conversation: tuple[ConversationMessage, ...] = HELLO) -> ModelSpoke:
+    async def succeed(self, conversation: tuple[ConversationMessage, ...] = HELLO) -> ModelAnswered:
         """Have a round that must be answered."""
         came = await self.ask(conversation)
-        assert isinstance(came, ModelSpoke), came
+        assert isinstance(came, ModelAnswered), came
         return came
 
     async def fail(self, conversation: tuple[ConversationMessage, ...] = HELLO) -> ModelFailed:

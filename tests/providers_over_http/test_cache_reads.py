@@ -8,7 +8,7 @@ from holon.adapters.providers.scripted.script import Script, ScriptedRound
 from holon.model.providers.attempts import TokenUsage
 from holon.model.providers.models import TransportKind
 from holon.model.turns.conversation import AssistantMessage, TextBlock, UserMessage
-from holon.model.turns.turn import ModelSpoke
+from holon.model.turns.turn import ModelAnswered
 from tests.providers_over_http.switchboard import WIRES, line_to, open_switchboard
 from tests.support.wire_server.server import open_wire_server
 
@@ -17,7 +17,7 @@ STORY = (UserMessage(blocks=(TextBlock(text="a long story " * 400),)),)
 OTHER_STORY = (UserMessage(blocks=(TextBlock(text="a new story " * 400),)),)
 
 
-def used(spoke: ModelSpoke) -> TokenUsage:
+def used(spoke: ModelAnswered) -> TokenUsage:
     """What the attempt that was answered says it used."""
     assert spoke.timeline is not None
     [attempt] = spoke.timeline.attempts

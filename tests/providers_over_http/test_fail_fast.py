@@ -22,11 +22,11 @@ from tests.providers_over_http.switchboard import (
     open_switchboard,
 )
 from tests.support.wire_server.faults import (
+    AnswerFault,
     ErrorInside,
     Fault,
     Raw,
     Refuse,
-    Twist,
     html_page,
     redirected,
 )
@@ -94,7 +94,7 @@ def _unreadable(fault: Fault, says: str, hint: str = "") -> Row:
     return Row(fault=fault, shows=shows, category=PROTOCOL, says=says, hint=hint)
 
 
-def _twisted(twist: Twist, says: str) -> Row:
+def _twisted(twist: AnswerFault, says: str) -> Row:
     return _unreadable(Fault(twists=(twist,)), says)
 
 
@@ -133,11 +133,11 @@ ROWS = {
         category=PROTOCOL,
         says="No such luck.",
     ),
-    "empty content": _twisted(Twist.EMPTY_CONTENT, ""),
-    "repeated call ids": _twisted(Twist.DUPLICATE_CALL_IDS, "id"),
-    "huge arguments": _twisted(Twist.HUGE_ARGUMENTS, "arguments"),
+    "empty content": _twisted(AnswerFault.EMPTY_CONTENT, ""),
+    "repeated call ids": _twisted(AnswerFault.DUPLICATE_CALL_IDS, "id"),
+    "huge arguments": _twisted(AnswerFault.HUGE_ARGUMENTS, "arguments"),
 }
-STOP_FOR_NO_CALL = _twisted(Twist.STOP_FOR_NO_CALL, "")
+STOP_FOR_NO_CALL = _twisted(AnswerFault.STOP_FOR_NO_CALL, "")
 
 
 def check_aborted(failed: ModelFailed, row: Row, line: Line, board: Switchboard) -> None:

@@ -40,7 +40,7 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
-from tests.support.wire_server.faults import Fault, Refuse, Twist
+from tests.support.wire_server.faults import AnswerFault, Fault, Refuse
 from tests.support.wire_server.server import WireServer, open_wire_server
 
 FIRST = Script(rounds=(ScriptedRound(text="The first model speaks."),))
@@ -218,7 +218,7 @@ async def test_tokens_of_an_attempt_in_vain_are_counted_too(
 ) -> None:
     spent = TokenUsage(input_tokens=70, output_tokens=3)
     empty = Script(rounds=(ScriptedRound(text="x", usage=spent),))
-    faults = (Fault(twists=(Twist.EMPTY_CONTENT,)),)
+    faults = (Fault(twists=(AnswerFault.EMPTY_CONTENT,)),)
     scripts = (empty, SECOND)
     async with open_pair(tmp_path, (kind, CHAT), first=faults, scripts=scripts) as pair:
         spoke = await pair.board.succeed()

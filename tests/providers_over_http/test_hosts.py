@@ -44,7 +44,7 @@ from tests.providers_over_http.switchboard import (
     line_to,
     settings_for,
 )
-from tests.support.wire_server.faults import FINE, Fault, Raw, Refuse, Twist, usage_limited
+from tests.support.wire_server.faults import FINE, AnswerFault, Fault, Raw, Refuse, usage_limited
 from tests.support.wire_server.server import WireServer, open_wire_server
 
 ADA = AgentId("ada")
@@ -96,7 +96,7 @@ SILENT = Script(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class RunOutcome:
     """A run, and everything it left behind."""
 
     result: RunResult
@@ -120,27 +120,27 @@ async def open_home(home: Path, *lines: Line, **changes: object) -> AsyncIterato
             assert form.encode() not in stored
 
 
-async def run_in(host: Host, text: str) -> Told:
+async def run_in(host: Host, text: str) -> RunOutcome:
     result = await run_once(host, SystemClock(), agent_id=ADA, text=text)
     audit: list[AuditEvent] = []
-    while page := await host.reads.events_after(
+    while page := await host.reads.events.events_after(
         ADA, audit[-1].event_seq if audit else 0, limit=100
     ):
         audit.extend(page)
-    return Told(
+    return RunOutcome(
         result=result,
-        briefs=tuple(await host.reads.briefs(ADA, limit=10)),
+        briefs=tuple(await host.reads.events.briefs(ADA, limit=10)),
         events=tuple(each.event for each in audit),
-        turns=tuple(await host.reads.recent_turns(ADA, limit=10)),
+        turns=tuple(await host.reads.turns.recent_turns(ADA, limit=10)),
     )
 
 
-async def run_on(server: WireServer, home: Path, kind: TransportKind, text: str) -> Told:
+async def run_on(server: WireServer, home: Path, kind: TransportKind, text: str) -> RunOutcome:
     async with open_home(home, line_to(server, kind)) as host:
         return await run_in(host, text)
 
 
-def rounds_of(told: Told) -> list[AssistantRound]:
+def rounds_of(told: RunOutcome) -> list[AssistantRound]:
     entries = [entry.data for turn in told.turns for entry in turn.entries]
     return [data for data in entries if isinstance(data, AssistantRound)]
 
@@ -221,7 +221,9 @@ async def test_a_model_that_has_nothing_to_add_to_its_results_is_done(
     tmp_path: Path, kind: TransportKind, stream: bool
 ) -> None:
     async with (
-        open_wire_server(SILENT, faults=[FINE, Fault(twists=(Twist.EMPTY_CONTENT,))]) as server,
+        open_wire_server(
+            SILENT, faults=[FINE, Fault(twists=(AnswerFault.EMPTY_CONTENT,))]
+        ) as server,
         open_home(tmp_path, line_to(server, kind, stream=stream)) as host,
     ):
         told = await run_in(host, "look")
@@ -248,7 +250,7 @@ FAILING = {
         "base URL",
     ),
     "huge arguments": (
-        Fault(twists=(Twist.HUGE_ARGUMENTS,)),
+        Fault(twists=(AnswerFault.HUGE_ARGUMENTS,)),
         (FailureCategory.PROTOCOL, "invalid_response", 200),
         None,
     ),

@@ -9,7 +9,7 @@ import pytest
 from holon.adapters.providers.scripted.script import Script, ScriptedRound
 from holon.model.providers.attempts import AttemptOutcome, ProviderAttempt
 from holon.model.providers.models import TransportKind
-from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.turns.turn import ModelAnswered, ModelFailed
 from tests.providers_over_http.expected import RETRYING
 from tests.providers_over_http.switchboard import CHAT, WIRES, line_to, open_switchboard
 from tests.support.wire_server.server import open_wire_server
@@ -30,7 +30,7 @@ def handing_out(asked: Path, *secrets: str) -> str:
     return shlex.join([sys.executable, "-S", "-c", "; ".join(lines)])
 
 
-def attempts_of(came: ModelSpoke | ModelFailed) -> tuple[ProviderAttempt, ...]:
+def attempts_of(came: ModelAnswered | ModelFailed) -> tuple[ProviderAttempt, ...]:
     """Every attempt of a round, as it is on record."""
     assert came.timeline is not None
     return came.timeline.attempts

@@ -12,7 +12,7 @@ from holon.model.limits import ANSWER_TEXT_BYTES_MAX
 from holon.model.providers.attempts import ExchangeStage
 from holon.model.providers.models import TransportKind
 from holon.model.turns.conversation import TextBlock, ToolUseBlock, text_of
-from holon.model.turns.turn import CallGrew, ModelFailed, ModelSpoke, StopReason, ThinkingGrew
+from holon.model.turns.turn import CallGrew, ModelAnswered, ModelFailed, StopReason, ThinkingGrew
 from tests.providers_over_http.expected import (
     ABORTED,
     EXHAUSTED,
@@ -31,9 +31,9 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
-from tests.support.wire_server.faults import Fault, Gate, Twist, silent_stream
-from tests.support.wire_server.said import HUGE_TEXT_BYTES
+from tests.support.wire_server.faults import AnswerFault, Fault, Gate, silent_stream
 from tests.support.wire_server.server import open_wire_server
+from tests.support.wire_server.wire_answer import HUGE_TEXT_BYTES
 
 TEXT = "Fünf große Bären — 熊熊熊 — gehen über die Brücke. 🐻 " * 60
 SCRIPT = Script(
@@ -68,7 +68,7 @@ UNREADABLE = Failure(
 )
 
 
-def check_whole(spoke: ModelSpoke) -> None:
+def check_whole(spoke: ModelAnswered) -> None:
     assert text_of(spoke.blocks) == TEXT
     (use,) = (block for block in spoke.blocks if isinstance(block, ToolUseBlock))
     assert (use.name, use.input) == ("Enqueue", {"text": "zähle 🐻 nach"})
@@ -149,10 +149,12 @@ async def test_a_silence_is_recovered_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("provider-retry:fail-fast-failures")
-@pytest.mark.parametrize("twist", [Twist.MISSING_TERMINAL, Twist.DONE_EARLY, Twist.MALFORMED_JSON])
+@pytest.mark.parametrize(
+    "twist", [AnswerFault.MISSING_TERMINAL, AnswerFault.DONE_EARLY, AnswerFault.MALFORMED_JSON]
+)
 @pytest.mark.parametrize("kind", WIRES)
 async def test_a_stream_that_ends_before_its_answer_is_unreadable(
-    tmp_path: Path, kind: TransportKind, twist: Twist
+    tmp_path: Path, kind: TransportKind, twist: AnswerFault
 ) -> None:
     async with open_wire_server(SCRIPT, faults=[Fault(twists=(twist,))]) as server:
         line = line_to(server, kind, stream=True)
@@ -171,7 +173,9 @@ async def test_the_pieces_a_stream_comes_in_change_nothing(
     tmp_path: Path, kind: TransportKind, chunk_bytes: int
 ) -> None:
     script = Script(rounds=(ScriptedRound(text="Bären 🐻 überall — 熊."),))
-    fault = Fault(chunk_bytes=chunk_bytes, twists=(Twist.CRLF_LINES, Twist.UNKNOWN_EVENTS))
+    fault = Fault(
+        chunk_bytes=chunk_bytes, twists=(AnswerFault.CRLF_LINES, AnswerFault.UNKNOWN_EVENTS)
+    )
     async with open_wire_server(script, faults=[fault]) as server:
         line = line_to(server, kind, stream=True)
         async with open_switchboard(tmp_path, line) as board:
@@ -186,7 +190,7 @@ async def test_events_told_twice(tmp_path: Path) -> None:
     """Items have names on two wires and blocks an order on a third; chunks have neither."""
     said = {}
     async with open_wire_server(
-        SCRIPT, otherwise=Fault(twists=(Twist.DUPLICATE_EVENTS,))
+        SCRIPT, otherwise=Fault(twists=(AnswerFault.DUPLICATE_EVENTS,))
     ) as server:
         for kind in WIRES:
             line = line_to(server, kind, stream=True)
@@ -194,13 +198,13 @@ async def test_events_told_twice(tmp_path: Path) -> None:
                 said[kind] = await board.ask()
     for kind in (RESPONSES, CODEX):
         spoke = said[kind]
-        assert isinstance(spoke, ModelSpoke)
+        assert isinstance(spoke, ModelAnswered)
         check_whole(spoke)
     refused = said[MESSAGES]
-    assert not isinstance(refused, ModelSpoke)
+    assert not isinstance(refused, ModelAnswered)
     assert refused.failure.kind == "invalid_response"
     doubled = said[CHAT]
-    assert isinstance(doubled, ModelSpoke)
+    assert isinstance(doubled, ModelAnswered)
     assert len(text_of(doubled.blocks)) == 2 * len(TEXT)
 
 
@@ -223,7 +227,7 @@ async def test_words_are_heard_before_the_answer_is_whole(
                     assert board.text_grown != TEXT
                     gate.open()
     (spoke,) = board.came
-    assert isinstance(spoke, ModelSpoke)
+    assert isinstance(spoke, ModelAnswered)
     check_whole(spoke)
     assert board.text_grown == TEXT
     thought = [each.text for each in board.grown if isinstance(each, ThinkingGrew)]
@@ -239,7 +243,7 @@ async def test_words_are_heard_before_the_answer_is_whole(
 async def test_ten_megabytes_are_an_answer_that_is_cut_to_the_output_limit(
     tmp_path: Path, kind: TransportKind, stream: bool
 ) -> None:
-    fault = Fault(twists=(Twist.HUGE_TEXT,))
+    fault = Fault(twists=(AnswerFault.HUGE_TEXT,))
     async with open_wire_server(SCRIPT, faults=[fault]) as server:
         line = line_to(server, kind, stream=stream)
         async with open_switchboard(tmp_path, line, record_dir=None) as board:

@@ -17,7 +17,7 @@ from holon.model.turns.conversation import (
     UserMessage,
     text_of,
 )
-from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.turns.turn import ModelAnswered, ModelFailed
 from tests.adapters.providers.anthropic_messages.sample_streams import FOUND, answer
 from tests.adapters.providers.anthropic_messages.sample_streams import SEARCH as SEARCHED
 from tests.adapters.providers.anthropic_messages.sample_streams import streamed as events_of
@@ -31,7 +31,7 @@ from tests.providers_over_http.switchboard import (
     line_to,
     open_switchboard,
 )
-from tests.support.wire_server.faults import Fault, Raw, Refuse, Twist, html_page
+from tests.support.wire_server.faults import AnswerFault, Fault, Raw, Refuse, html_page
 from tests.support.wire_server.server import WireServer, open_wire_server
 
 SCRIPT: Final = Script(rounds=tuple(ScriptedRound(text=f"Answer {n}.") for n in range(9)))
@@ -78,19 +78,19 @@ def sent(server: WireServer, number: int = -1) -> dict[str, Any]:
     return body
 
 
-def after(spoke: ModelSpoke) -> tuple[UserMessage | AssistantMessage, ...]:
+def after(spoke: ModelAnswered) -> tuple[UserMessage | AssistantMessage, ...]:
     """The conversation that goes on behind an answer."""
     more = UserMessage(blocks=(TextBlock(text="go on"),))
     return (*HELLO, AssistantMessage(blocks=spoke.blocks), more)
 
 
-def attempts_of(came: ModelSpoke | ModelFailed) -> tuple[ProviderAttempt, ...]:
+def attempts_of(came: ModelAnswered | ModelFailed) -> tuple[ProviderAttempt, ...]:
     """Every attempt of a round."""
     assert came.timeline is not None
     return came.timeline.attempts
 
 
-def notes_of(came: ModelSpoke | ModelFailed) -> str:
+def notes_of(came: ModelAnswered | ModelFailed) -> str:
     """What the last attempt remarks."""
     diagnostics = attempts_of(came)[-1].transport_diagnostics
     assert diagnostics is not None
@@ -120,7 +120,7 @@ async def test_the_phase_of_an_answer_goes_back_with_it(
     ):
         spoke = await board.succeed()
         await board.succeed(after(spoke))
-    kept = msgspec.json.decode(msgspec.json.encode(spoke), type=ModelSpoke)
+    kept = msgspec.json.decode(msgspec.json.encode(spoke), type=ModelAnswered)
     assert kept.blocks == spoke.blocks
     past = [item for item in sent(server)["input"] if item.get("role") == "assistant"]
     assert [item["phase"] for item in past] == ["commentary", "final_answer"]
@@ -293,7 +293,7 @@ async def test_a_chat_model_that_reasons_is_told_its_limit_by_the_newer_name(
 
 # --- Garbled answers ------------------------------------------------------------------------------
 
-GARBLED: Final = (html_page(), Fault(twists=(Twist.MALFORMED_JSON,)), instead([]))
+GARBLED: Final = (html_page(), Fault(twists=(AnswerFault.MALFORMED_JSON,)), instead([]))
 
 
 @pytest.mark.requirement("provider-wire:one-garbled-answer-is-asked-for-again")
@@ -349,7 +349,7 @@ async def test_a_search_of_the_providers_own_is_kept_and_sent_back(
     ):
         spoke = await board.succeed()
         await board.ask(after(spoke))
-    kept = msgspec.json.decode(msgspec.json.encode(spoke), type=ModelSpoke)
+    kept = msgspec.json.decode(msgspec.json.encode(spoke), type=ModelAnswered)
     assert isinstance(kept.blocks[0], OpaqueBlock)
     assert msgspec.json.decode(kept.blocks[0].content) == SEARCH
     assert text_of(kept.blocks) == "Found it."

@@ -20,7 +20,7 @@ from holon.model.queue import (
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import AgentId
 from holon.model.wake import WakeHint
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 from tests.support.builders import MAIN
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound, ScriptedRule
 
@@ -54,13 +54,13 @@ class Listener:
         self.requests: list[ProviderRequest] = []
         self.problems: list[str] = []
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Note the request, then let the model answer."""
         self.requests.append(request)
         if len(self.requests) > REQUESTS_COUNT_MAX:
             raise Runaway
         self.problems.extend(problems_of(request.conversation))  # judged when the story is over
-        return await self.model.answer(request, hear)
+        return await self.model.answer(request, on_progress)
 
     def said(self, number: int = -1) -> str:
         """What one request tells the model last."""

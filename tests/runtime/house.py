@@ -184,18 +184,18 @@ class House:
 
     async def agent(self, agent: str = MAIN) -> AgentState:
         """The agent's row."""
-        found = await self.store.reads.agent(AgentId(agent))
+        found = await self.store.reads.agents.agent(AgentId(agent))
         assert found is not None
         return found
 
     async def briefs(self, agent: str = MAIN) -> list[BriefRecord]:
         """What the operator was told."""
-        return list(await self.store.reads.briefs(AgentId(agent), limit=1_000))
+        return list(await self.store.reads.events.briefs(AgentId(agent), limit=1_000))
 
     async def events(self, agent: str = MAIN) -> list[Event]:
         """The agent's log."""
-        after = (await self.store.reads.event_bounds(AgentId(agent)))[0]
-        found = await self.store.reads.events_after(AgentId(agent), after, limit=100_000)
+        after = (await self.store.reads.events.event_bounds(AgentId(agent)))[0]
+        found = await self.store.reads.events.events_after(AgentId(agent), after, limit=100_000)
         return [audit.event for audit in found]
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -241,7 +241,7 @@ async def _live(house: House, telling: Telling) -> None:
     async with anyio.create_task_group() as life:
         life.start_soon(telling.watch, house.host.run)
         await house.host.wait_ready()
-        if await house.store.reads.agent(MAIN) is None:
+        if await house.store.reads.agents.agent(MAIN) is None:
             await house.host.control.create_agent(an_identity())
         await telling.go_on()
         life.cancel_scope.cancel()

@@ -50,7 +50,7 @@ async def life(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
             async with anyio.create_task_group() as serving:
                 serving.start_soon(host.run)
                 await host.wait_ready()
-                if await host.reads.agent(MAIN) is None:
+                if await host.reads.agents.agent(MAIN) is None:
                     await host.control.create_agent(an_identity())
                 yield host
                 serving.cancel_scope.cancel()

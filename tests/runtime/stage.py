@@ -10,9 +10,9 @@ from holon.model.providers.attempts import ModelUnavailableError, ProviderError,
 from holon.model.providers.models import ModelRef, parse_model_ref
 from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
 from holon.model.turns.conversation import TextBlock, UserMessage
-from holon.model.turns.turn import ModelAnswer, ModelFailed, ModelSpoke, StopReason, TextGrew
+from holon.model.turns.turn import ModelAnswer, ModelAnswered, ModelFailed, StopReason, TextGrew
 from holon.model.values import AgentId, later
-from holon.ports.providers import Candidate, Hear, ModelPreference
+from holon.ports.providers import Candidate, ModelPreference, OnProgress
 from holon.runtime.providers.gate import LastFailure, ProviderGate
 from tests.support.hosts import a_host
 from tests.support.inline_writer import InlineWriter, NoFaults
@@ -43,14 +43,14 @@ class Actor:
         self._lines = list(lines)
         self.asked_count = 0
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Say the next line."""
         line = self._lines[min(self.asked_count, len(self._lines) - 1)]
         self.asked_count += 1
         await self._clock.sleep_until(later(self._clock.now(), by_ms=LATENCY_MS))
         if isinstance(line, Exception):
             raise line
-        hear(TextGrew(text="…"))
+        on_progress(TextGrew(text="…"))
         return line
 
 
@@ -97,7 +97,7 @@ class Stage:
 
     async def ask(
         self, *, agent: AgentId = ADA, override: str | None = None
-    ) -> ModelSpoke | ModelFailed:
+    ) -> ModelAnswered | ModelFailed:
         """Have a round, whatever comes of it."""
         request = ProviderRequest(
             agent_id=agent,
@@ -108,10 +108,10 @@ class Stage:
         own = None if override is None else parse_model_ref(override)
         return await self.host._provider.ask(request, override=own)
 
-    async def succeed(self, **asking: Any) -> ModelSpoke:
+    async def succeed(self, **asking: Any) -> ModelAnswered:
         """Have a round that must be answered."""
         came = await self.ask(**asking)
-        assert isinstance(came, ModelSpoke), came
+        assert isinstance(came, ModelAnswered), came
         return came
 
     async def fail(self, **asking: Any) -> ModelFailed:

@@ -88,7 +88,7 @@ class Ward:
     provisioner: AgentProvisioner
 
     async def is_there(self, agent_id: AgentId = ADA) -> bool:
-        return await self.store.reads.agent(agent_id) is not None
+        return await self.store.reads.agents.agent(agent_id) is not None
 
 
 @asynccontextmanager
@@ -228,7 +228,7 @@ async def test_a_template_changes_nothing_about_who_an_agent_is(tmp_path: Path) 
         for name, template in zip(names, (None, "ops"), strict=True):
             identity = public_identity(name, now=AT, is_default=False)
             await ward.provisioner.create(identity, template=template)
-        plain, made = [await ward.store.reads.agent(name) for name in names]
+        plain, made = [await ward.store.reads.agents.agent(name) for name in names]
         assert plain is not None
         assert made is not None
         assert plain.identity.profile_preset == made.identity.profile_preset
@@ -246,7 +246,7 @@ async def test_a_birth_asked_for_again_under_its_key_is_the_birth_there_was(tmp_
                 await ward.provisioner.create(again, template=template, key=key)
             assert refused.value.refusal.code is RefusalCode.AGENT_EXISTS
         assert ward.homes.made == [(ADA, "a")]
-        found = await ward.store.reads.agent(ADA)
+        found = await ward.store.reads.agents.agent(ADA)
         assert found is not None
         assert found.identity.created_at == AT
 

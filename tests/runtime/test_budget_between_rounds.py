@@ -48,7 +48,7 @@ def test_a_turn_stops_before_the_round_for_which_nothing_is_left() -> None:
         message_id = await house.prompt("the job")
         await house.rest(MINUTE_MS)
         assert rounds_of(house) == [3], "the third round used the budget up"
-        entry = await house.store.reads.message(message_id)
+        entry = await house.store.reads.queue.message(message_id)
         assert entry is not None
         assert (entry.state, entry.was_put_off) == ("queued", True)
         [told] = await house.briefs()
@@ -93,7 +93,7 @@ def test_a_raised_budget_lets_the_stopped_turn_go_on_at_the_next_start() -> None
         await house.restart()
         await house.rest(MINUTE_MS)
         assert "the job is done" in [brief.text for brief in await house.briefs()]
-        entry = await house.store.reads.message(message_id)
+        entry = await house.store.reads.queue.message(message_id)
         assert entry is not None
         assert entry.state == "processed"
 

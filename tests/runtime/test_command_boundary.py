@@ -47,7 +47,7 @@ async def test_a_command_that_spoils_its_output_ends_no_host(tmp_path: Path, how
         if task_id is not None:
             assert (await result_of(host, task_id)).exit_status == 3
     async with life(tmp_path, says_nothing()) as host:
-        assert await host.reads.open_tasks() == []
+        assert await host.reads.tasks.open_tasks() == []
 
 
 def test_a_task_whose_output_cannot_be_looked_at_ends_without_it(

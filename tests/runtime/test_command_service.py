@@ -14,7 +14,12 @@ from holon.ports.failpoint import Failpoint
 from holon.runtime.tasks.commands import CommandRequest
 from tests.runtime.house import House, run_house
 from tests.runtime.shellwork import shell_setup, task_results, tasks
-from tests.support.armed_failpoints import Armed, ArmedFailpoints, FailAction, FailpointError
+from tests.support.armed_failpoints import (
+    Armed,
+    ArmedFailpoints,
+    FailAction,
+    FailpointError,
+)
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
 

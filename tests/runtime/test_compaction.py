@@ -24,7 +24,7 @@ from holon.model.turns.conversation import AssistantBlock, TextBlock, ToolUseBlo
 from holon.model.turns.turn import ModelAnswer, StopReason, TerminalKind
 from holon.model.values import CallId
 from holon.ports.clock import Clock
-from holon.ports.providers import Candidate, Hear
+from holon.ports.providers import Candidate, OnProgress
 from tests.runtime.house import House, Setup, run_house
 from tests.support.builders import MAIN
 from tests.support.single_model import SingleModel
@@ -48,9 +48,9 @@ class Worker:
         self.clock = clock
         return self
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Say a lot, or the checkpoint, or the end."""
-        del hear
+        del on_progress
         assert self.clock is not None
         await self.clock.sleep_for(10)
         self.count += 1
@@ -150,7 +150,7 @@ def test_the_next_turn_reads_a_recap_and_what_is_left_of_the_long_one(
         await house.rest(60_000)
         await house.prompt("and now?")
         await house.rest(60_000)
-        context = await house.store.reads.agent_context(MAIN)
+        context = await house.store.reads.agents.agent_context(MAIN)
         assert context.compression_epoch >= 1
         assert told(await house.events(), HistoryCompacted)
         last = msgspec.json.encode(house.model.requests[-1].conversation).decode()

@@ -93,7 +93,7 @@ def test_a_prompt_that_cannot_fit_ends_the_turn_and_starts_no_loop(
         assert brief.failure is not None
         assert brief.failure.kind == TerminalKind.BASELINE_OVER_BUDGET
         assert "larger context window" in (brief.failure.recovery_hint or "")
-        agent = await house.store.reads.agent(MAIN)
+        agent = await house.store.reads.agents.agent(MAIN)
         assert agent is not None
         assert agent.last_terminal is not None
         assert agent.last_terminal.kind is TerminalKind.BASELINE_OVER_BUDGET

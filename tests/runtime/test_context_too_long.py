@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.events.briefs import BriefKind
 from holon.model.events.event import RuntimeErrorRecorded
 from holon.model.limits import DAY_MS, HOUR_MS
@@ -12,7 +12,7 @@ from holon.model.turns.turn import ModelAnswer
 from holon.model.values import WorkItemId
 from holon.model.wake import SystemTickEmitted
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.support.builders import MAIN
@@ -35,11 +35,11 @@ class SmallWindow:
         self._model = ScriptedProvider(SCRIPT, clock)
         self.is_wide = False
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Refuse the conversation as too long, unless the window was widened."""
         if not self.is_wide:
             raise ContextTooLongError("the prompt is too long")
-        return await self._model.answer(request, hear)
+        return await self._model.answer(request, on_progress)
 
 
 def small_window() -> tuple[Setup, list[SmallWindow]]:
@@ -132,7 +132,7 @@ def test_the_operators_word_another_model_or_another_item_lets_the_work_go_on(wa
         elif way == "model":
             await house.host.control.set_model(MAIN, "scripted/wider")
         else:
-            await house.host.work.edit(item_id, Edit(objective="mend half of the roof"))
+            await house.host.work.edit(item_id, WorkItemEdit(objective="mend half of the roof"))
         await house.rest(1_000)
         assert (await work_ticks(house))[:2] == [f"work:{item_id}"] * 2
         assert house.model.heard("Continue the current work item")

@@ -17,7 +17,7 @@ from holon.model.queue import MessageState, Priority
 from holon.model.turns.turn import ModelAnswer, Waiting, WaitingReason
 from holon.model.values import later
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.support.builders import MAIN
@@ -51,7 +51,7 @@ class UsedUp:
         """Take requests again from another moment on."""
         self._reopens = moment
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Answer, unless the allowance is spent."""
         await self._clock.sleep_until(later(self._clock.now(), by_ms=self._thinks_ms))
         now = self._clock.now()
@@ -59,7 +59,7 @@ class UsedUp:
             wait_ms = int((self._reopens - now).total_seconds() * 1_000)
             raise UsageLimitedError("the allowance is used up", retry_after_ms=wait_ms)
         self._left = max(0, self._left - 1)
-        return await self._model.answer(request, hear)
+        return await self._model.answer(request, on_progress)
 
 
 def used_up(*, spent_after: int = 0, thinks_ms: int = 0, deferral: bool = True) -> Setup:
@@ -82,13 +82,13 @@ def test_the_message_waits_for_the_moment_and_is_answered_then() -> None:
         assert agent.posture.sleeping_until == REOPENS
         assert isinstance(agent.last_closure, Waiting)
         assert agent.last_closure.waiting_reason is WaitingReason.AWAITING_TIMER
-        entry = await house.store.reads.message(message_id)
+        entry = await house.store.reads.queue.message(message_id)
         assert entry is not None
         assert entry.state is MessageState.QUEUED
         await house.rest(3 * HOUR_MS)
         assert [b.text for b in await house.briefs()][1:] == ["hello yourself"]
         assert len(house.model.requests) == 2
-        entry = await house.store.reads.message(message_id)
+        entry = await house.store.reads.queue.message(message_id)
         assert entry is not None
         assert entry.state is MessageState.PROCESSED
 
@@ -224,7 +224,7 @@ def test_with_deferral_switched_off_the_turn_fails_and_says_why() -> None:
         assert brief.kind is BriefKind.FAILURE
         assert "used up" in brief.text
         assert len(house.model.requests) == 1
-        entry = await house.store.reads.message(message_id)
+        entry = await house.store.reads.queue.message(message_id)
         assert entry is not None
         assert entry.state is MessageState.PROCESSED
 
@@ -302,10 +302,10 @@ def test_an_agent_whose_tick_was_put_off_is_not_looked_at_before_its_moment() ->
         await house.host.work.create(MAIN, objective="say hello")
         await house.rest(HOUR_MS)
         reads, now = house.store.reads, house.clock.now()
-        assert await reads.due_activations(now, limit=10) == []
-        assert await reads.restless(now=now) == []
-        assert await reads.due_activations(REOPENS, limit=10) == [MAIN]
-        assert await reads.restless(now=REOPENS) == [MAIN]
+        assert await reads.wake.due_activations(now, limit=10) == []
+        assert await reads.agents.restless(now=now) == []
+        assert await reads.wake.due_activations(REOPENS, limit=10) == [MAIN]
+        assert await reads.agents.restless(now=REOPENS) == [MAIN]
 
     run_house(story, setup=used_up())
 
@@ -362,7 +362,7 @@ def test_a_message_that_was_put_off_is_known_as_such_however_old_its_turn_is() -
             await house.prompt(f"hello {number}")
             await house.rest(MINUTE_MS)
         await house.rest(2 * HOUR_MS)
-        entry = await house.store.reads.message(put_off)
+        entry = await house.store.reads.queue.message(put_off)
         assert entry is not None
         assert entry.was_put_off
         await house.rest(HOUR_MS)

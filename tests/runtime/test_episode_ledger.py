@@ -206,5 +206,5 @@ async def test_a_real_host_leaves_its_episodes_in_the_agents_home(
             await watched.written.wait()
             line, *_ = ledger.read_bytes().splitlines()
             told = msgspec.json.decode(line, type=EpisodeRecord)
-            assert told in await host.reads.episodes(MAIN, limit=10)
+            assert told in await host.reads.memory.episodes(MAIN, limit=10)
             assert told.boundary_reason is EpisodeBoundary.WAIT_BOUNDARY

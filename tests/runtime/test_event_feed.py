@@ -26,7 +26,7 @@ from tests.support.builders import MAIN, an_identity
 
 async def newest(house: House) -> int:
     """The newest event's number."""
-    return (await house.store.reads.event_bounds(MAIN))[1]
+    return (await house.store.reads.events.event_bounds(MAIN))[1]
 
 
 async def drain(events: AsyncIterator[AuditEvent], seen: list[int]) -> None:
@@ -134,7 +134,7 @@ def test_a_cursor_whose_events_were_pruned_is_lost_and_says_so() -> None:
         await house.prompt("hello")
         await house.rest(1_000)
         await house.rest(700_000)
-        floor, last = await house.store.reads.event_bounds(MAIN)
+        floor, last = await house.store.reads.events.event_bounds(MAIN)
         assert 0 < floor < last
         with pytest.raises(CursorLostError):
             await read(house, after=0, upto=last)
@@ -201,7 +201,7 @@ def test_a_reader_of_all_sees_every_agent_in_the_order_of_the_log() -> None:
                     seen += [event.log_seq for event in page]
             assert house.host.events.follower_count == 1
         assert seen == sorted(set(seen))
-        assert seen[-1] == await house.store.reads.last_log_seq()
+        assert seen[-1] == await house.store.reads.events.last_log_seq()
         assert house.host.events.follower_count == 0
 
     run_house(story)
@@ -221,14 +221,14 @@ def test_a_reader_of_all_is_told_of_what_was_pruned_and_one_that_has_read_on_is_
             await house.rest(10)
         await house.prompt("hello", agent=quiet)
         await house.rest(10)
-        start = await reads.last_log_seq()
+        start = await reads.events.last_log_seq()
         for number in range(20):
             await house.prompt(f"n {number}")
             await house.rest(10)
-        end = await reads.last_log_seq()
+        end = await reads.events.last_log_seq()
         with feed.log_reader(after=end) as live, feed.log_reader(after=start) as behind:
             await house.rest(2 * HOUR_MS)
-            kept = [event.log_seq for event in await reads.log_after(0, limit=512)]
+            kept = [event.log_seq for event in await reads.events.log_after(0, limit=512)]
             holes = sorted(set(range(1, end + 1)) - set(kept))
             assert min(kept) < start < max(holes) < end, "there is a hole in the middle"
             for cursor in (0, min(kept), start, max(holes) - 1):
@@ -241,7 +241,7 @@ def test_a_reader_of_all_is_told_of_what_was_pruned_and_one_that_has_read_on_is_
             await house.prompt("still there?")
             await house.rest(10)
             told = [event.log_seq for event in await live.page()]
-            assert told == list(range(end + 1, await reads.last_log_seq() + 1))
+            assert told == list(range(end + 1, await reads.events.last_log_seq() + 1))
 
     run_house(story, setup=Setup(retention=policy))
 
@@ -255,13 +255,13 @@ def test_a_reader_of_all_comes_to_a_hole_page_by_page_and_not_past_it(
         for number in range(2):
             await house.prompt(f"n {number}")
             await house.rest(10)
-        honest, hole = house.store.reads.log_after, 6
+        honest, hole = house.store.reads.events.log_after, 6
 
         async def holed(log_seq: int, *, limit: int) -> list[AuditEvent]:
             found = await honest(log_seq, limit=limit + 1)
             return [event for event in found if event.log_seq != hole][:limit]
 
-        house.store.reads.log_after = holed  # type: ignore[method-assign]
+        house.store.reads.events.log_after = holed  # type: ignore[method-assign]
         seen: list[int] = []
         with house.host.events.log_reader(after=0) as reader:
             for _ in range(2):

@@ -214,15 +214,15 @@ def test_a_message_that_races_with_a_stop_is_either_queued_or_refused_never_both
     """The door reads first and commits later; what it read may be over by then."""
 
     async def story(house: House) -> None:
-        honest = house.store.reads.admission_target
+        honest = house.store.reads.queue.admission_target
 
         async def look_then_stop(agent_id: AgentId) -> Any:
             seen = await honest(agent_id)
-            house.store.reads.admission_target = honest  # type: ignore[method-assign]
+            house.store.reads.queue.admission_target = honest  # type: ignore[method-assign]
             await house.host.control.stop(agent_id)
             return seen
 
-        house.store.reads.admission_target = look_then_stop  # type: ignore[method-assign]
+        house.store.reads.queue.admission_target = look_then_stop  # type: ignore[method-assign]
         with pytest.raises(RefusedError) as caught:
             await house.prompt("hello")
         assert caught.value.refusal.code is RefusalCode.AGENT_STOPPED
@@ -236,16 +236,16 @@ def test_an_agent_that_never_holds_still_is_busy_and_the_sender_may_try_again() 
 
     async def story(house: House) -> None:
         reads = house.store.reads
-        honest = reads.admission_target
+        honest = reads.queue.admission_target
         awake = await honest(MAIN)
 
         async def outdated(agent_id: AgentId) -> Any:
             return awake
 
         await house.host.control.stop(MAIN)
-        reads.admission_target = outdated  # type: ignore[method-assign]
+        reads.queue.admission_target = outdated  # type: ignore[method-assign]
         assert await refused(house, HELLO) is RefusalCode.BUSY
-        reads.admission_target = honest  # type: ignore[method-assign]
+        reads.queue.admission_target = honest  # type: ignore[method-assign]
 
     run_house(story)
 

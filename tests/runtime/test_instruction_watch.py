@@ -14,7 +14,7 @@ from holon.decide.agents.lifecycle import public_identity
 from holon.model.events.event import TurnEnded
 from holon.model.guidance import InstructionSourceChanged
 from holon.runtime.host import Host
-from holon.serve.compose import Hands, HostOptions, open_host
+from holon.serve.compose import ExecOptions, HostOptions, open_host
 from tests.runtime.cast import calls, prompt_for, rule, says, webhook_for
 from tests.support.builders import MAIN
 from tests.support.scripted_provider import Script, ScriptedProvider, ScriptedRule
@@ -34,9 +34,9 @@ RULES = (
 @asynccontextmanager
 async def hosted(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
     models = SingleModel(ScriptedProvider(Script(rules=rules), SystemClock()))
-    hands = Hands(environ={"PATH": os.environ["PATH"]})
+    exec_options = ExecOptions(environ={"PATH": os.environ["PATH"]})
     with anyio.fail_after(60):
-        async with open_host(home, models, HostOptions(hands=hands)) as host:
+        async with open_host(home, models, HostOptions(exec_options=exec_options)) as host:
             now = SystemClock().now()
             await host.control.create_agent(public_identity(MAIN, now=now, is_default=True))
             yield host
@@ -44,7 +44,7 @@ async def hosted(home: Path, *rules: ScriptedRule) -> AsyncIterator[Host]:
 
 async def said(host: Host, text: str, *, from_outside: bool = False) -> None:
     """Have a turn about something, to its end."""
-    before = (await host.reads.event_bounds(MAIN))[1]
+    before = (await host.reads.events.event_bounds(MAIN))[1]
     await host.admit(webhook_for(text) if from_outside else prompt_for(text))
     async for one in host.events.follow(MAIN, after=before):
         if isinstance(one.event, TurnEnded):
@@ -52,7 +52,7 @@ async def said(host: Host, text: str, *, from_outside: bool = False) -> None:
 
 
 async def told(host: Host) -> list[InstructionSourceChanged]:
-    events = [one.event for one in await host.reads.events_after(MAIN, 0, limit=512)]
+    events = [one.event for one in await host.reads.events.events_after(MAIN, 0, limit=512)]
     return [event for event in events if isinstance(event, InstructionSourceChanged)]
 
 
@@ -90,7 +90,7 @@ async def test_a_patch_to_a_source_is_refused_where_somebody_outside_had_a_word(
         await said(host, "patch", from_outside=True)
         assert await told(host) == []
         assert not (tmp_path / "agents" / MAIN / "AGENTS.md").exists()
-        (log,) = await host.reads.recent_turns(MAIN, limit=1)
+        (log,) = await host.reads.turns.recent_turns(MAIN, limit=1)
         receipt = log.calls[0].receipt
         assert receipt is not None
         assert receipt.error_kind == "instruction_source_guarded"

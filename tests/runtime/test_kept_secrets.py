@@ -63,7 +63,7 @@ def test_what_a_model_asked_a_tool_for_is_shown_without_secrets_and_run_as_it_wa
         await house.rest(120_000)
         await house.prompt("and then?")
         await house.rest(120_000)
-        (_, earlier) = await house.store.reads.turns_page(MAIN, before_index=None, limit=2)
+        (_, earlier) = await house.store.reads.turns.turns_page(MAIN, before_index=None, limit=2)
         shown = msgspec.json.encode(transcript_page([house.host.shown(earlier)], limit=1)).decode()
         assert "echo [redacted]" in shown
         assert SECRET not in shown

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.agents import AgentStatus
 from holon.model.events.briefs import BriefKind, FailureCategory
 from holon.model.events.event import ContinuationResolved, MessageProcessingStarted
@@ -14,7 +14,7 @@ from holon.model.turns.tools import ToolSpec
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import AgentId, JsonValue
 from holon.model.work import PlanStatus
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says, webhook_for
@@ -69,7 +69,7 @@ def test_events_that_start_nothing_do_not_keep_the_operators_answer_waiting() ->
         item = await house.host.work.create(MAIN, objective="stuck")
         await house.host.control.pause(MAIN)
         await house.host.work.focus(item.id)
-        await house.host.work.edit(item.id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
+        await house.host.work.edit(item.id, WorkItemEdit(plan_status=PlanStatus.NEEDS_INPUT))
         answer = await house.prompt("this is the way")
         for number in range(2 * CLAIMS_PASSED_OVER_COUNT_MAX):
             event = msgspec.structs.replace(webhook_for(f"{number}"), priority=Priority.NEXT)
@@ -112,7 +112,7 @@ class _Crowd:
         self._open: list[str] = []
         self.most_at_once = 0
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         self._open.append(request.agent_id)
         count = self._open.count(request.agent_id)
         self._busiest[request.agent_id] = max(self._busiest.get(request.agent_id, 0), count)
@@ -208,7 +208,7 @@ class _BrokenModel:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         self.asked += 1
         if self.asked == 1:
             raise ZeroDivisionError("a bug in a provider")
@@ -257,7 +257,7 @@ def test_a_bug_in_the_middle_of_a_tool_round_leaves_a_sendable_conversation(
 class _BreaksAfterTools:
     """A provider that breaks its contract as soon as it is shown a result."""
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         if len(request.conversation) > 1:
             raise ZeroDivisionError("a bug in a provider")
         return spoken(calls("ListWorkItems"), call_prefix="c")

@@ -56,7 +56,7 @@ def test_what_the_driver_kept_in_memory_is_what_a_restart_would_read() -> None:
         await house.prompt("go")
         await house.rest(100)
         [(turn_id,)] = house.rows("select turn_id from turns where state = 'open'")
-        on_disk = await house.store.reads.turn_log(TurnId(turn_id))
+        on_disk = await house.store.reads.turns.turn_log(TurnId(turn_id))
         assert on_disk is not None
         logs.append(on_disk)
         sent = house.model.requests[-1].conversation

@@ -10,7 +10,7 @@ from holon.model.providers.attempts import (
     ProviderTimeoutError,
     TransportUnsupportedError,
 )
-from holon.model.providers.models import PlaneSettings, ProviderSetting
+from holon.model.providers.models import ProviderResolverSettings, ProviderSetting
 from holon.projections.agents.list import AgentModelState, RuntimeModels, agent_model_state
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
@@ -46,7 +46,7 @@ def test_a_configured_fallback_answers_for_it_and_both_are_on_record() -> None:
 @pytest.mark.requirement("model-choice:requested-and-active-are-shown")
 def test_the_status_shows_what_was_asked_for_and_what_was_asked() -> None:
     async def shown(house: House) -> AgentModelState:
-        surface = await house.store.reads.agent_surface(MAIN)
+        surface = await house.store.reads.agents.agent_surface(MAIN)
         assert surface is not None
         return agent_model_state(
             None, RuntimeModels(default="scripted/test"), last=surface.last_exchange
@@ -69,12 +69,14 @@ def test_the_status_shows_what_was_asked_for_and_what_was_asked() -> None:
 )
 def test_codex_on_another_transport_is_refused_before_anything_is_sent(transport: str) -> None:
     setting = ProviderSetting(transport=transport, base_url="http://127.0.0.1:9/v1")
-    settings = PlaneSettings(providers={"openai-codex": setting})
+    settings = ProviderResolverSettings(providers={"openai-codex": setting})
     with pytest.raises(TransportUnsupportedError, match="openai_codex_responses") as caught:
         provider_route("openai-codex", settings)
     assert caught.value.hint is not None
     own = ProviderSetting(transport="openai_codex_responses")
-    route = provider_route("openai-codex", PlaneSettings(providers={"openai-codex": own}))
+    route = provider_route(
+        "openai-codex", ProviderResolverSettings(providers={"openai-codex": own})
+    )
     assert route.transport == "openai_codex_responses"
 
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.events.briefs import BriefRecord
 from holon.model.limits import (
     DAY_MS,
@@ -44,7 +44,9 @@ def test_the_operators_answer_reaches_an_item_behind_many_others() -> None:
         await house.host.control.pause(MAIN)
         for number in range(WORK_ITEMS_WEIGHED_COUNT_MAX):
             other = await house.host.work.create(MAIN, objective=f"job {number}")
-            await house.host.work.edit(other.id, Edit(), blocked_by="rain", recheck_after_ms=DAY_MS)
+            await house.host.work.edit(
+                other.id, WorkItemEdit(), blocked_by="rain", recheck_after_ms=DAY_MS
+            )
         await house.host.control.resume(MAIN)
         asked = await house.host.work.create(MAIN, objective="mow the lawn")
         states = f"select state from waits where work_item_id = '{asked.id}'"

@@ -1,6 +1,6 @@
 """What the agents of a host know together about providers, and how little of it is kept."""
 
-from holon.decide.providers.routes import Passage
+from holon.decide.providers.routes import CircuitPermit
 from holon.model.limits import PROVIDER_ROUTES_KEPT_COUNT_MAX
 from holon.model.providers.models import ModelRef, parse_model_ref
 from holon.runtime.providers.gate import LastFailure, ProviderGate
@@ -23,8 +23,8 @@ def test_routes_of_one_provider_rest_on_their_own() -> None:
     wear_out(gate, ONE)
     assert gate.is_resting(ONE)
     assert not gate.is_resting(TWO)
-    assert gate.enter(ONE, now_ms=0, has_fallback=True) is Passage.PASSED_OVER
-    assert gate.enter(TWO, now_ms=0, has_fallback=True) is Passage.FREE
+    assert gate.enter(ONE, now_ms=0, has_fallback=True) is CircuitPermit.PASSED_OVER
+    assert gate.enter(TWO, now_ms=0, has_fallback=True) is CircuitPermit.FREE
     gate.note_success(ONE, account="lab")
     assert not gate.is_resting(ONE)
 

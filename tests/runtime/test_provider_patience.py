@@ -26,7 +26,7 @@ from holon.model.providers.attempts import (
     UsageLimitedError,
 )
 from holon.model.providers.models import parse_model_ref
-from holon.model.turns.turn import ModelFailed, ModelSpoke
+from holon.model.turns.turn import ModelAnswered, ModelFailed
 from tests.runtime.stage import BOB, LATENCY_MS, Line, Stage, play, said, start
 from tests.support.manual_clock import DAWN
 
@@ -35,7 +35,7 @@ TIMEOUT = ProviderTimeoutError("no answer in time")
 HOUR_MS = 3_600_000
 
 
-def kinds_of(came: ModelSpoke | ModelFailed) -> list[tuple[str, str | None]]:
+def kinds_of(came: ModelAnswered | ModelFailed) -> list[tuple[str, str | None]]:
     assert came.timeline is not None
     return [(attempt.model_ref, attempt.failure_kind) for attempt in came.timeline.attempts]
 

@@ -42,7 +42,7 @@ async def told(host: Host) -> dict[str, Any]:
     """What the model was told about its first call."""
     event = await first(host, lambda e: isinstance(e, ToolExecuted | ToolExecutionFailed))
     assert isinstance(event, ToolExecuted | ToolExecutionFailed)
-    log = await host.reads.turn_log(event.turn_id)
+    log = await host.reads.turns.turn_log(event.turn_id)
     receipt = log.calls[0].receipt if log else None
     assert receipt is not None
     found: dict[str, Any] = msgspec.json.decode(receipt.content)
@@ -52,7 +52,7 @@ async def told(host: Host) -> dict[str, Any]:
 async def result_of(host: Host, task_id: str) -> TaskRecord:
     """Return the task once its end was reported."""
     await first(host, lambda e: isinstance(e, MessageAdmitted) and e.task_id == task_id)
-    task = await host.reads.task(TaskId(task_id))
+    task = await host.reads.tasks.task(TaskId(task_id))
     assert task is not None
     return task
 
@@ -109,7 +109,7 @@ async def test_a_real_command_goes_on_over_the_end_of_its_host_and_delivers(
     assert result["disposition"] == "promoted_to_task"
     task_id = result["task_handle"]["task_id"]
     async with life(tmp_path, says_nothing()) as host:
-        found = await host.reads.task(TaskId(task_id))
+        found = await host.reads.tasks.task(TaskId(task_id))
         assert found is not None
         assert found.status is TaskStatus.RUNNING
         await anyio.to_thread.run_sync(gate.write_text, "go\n")
@@ -172,7 +172,7 @@ async def test_a_task_outlives_a_killed_runtime_and_the_next_one_takes_it_up(
         assert await process.stdout.receive() == b"the task is on record\n"
         await anyio.to_thread.run_sync(one.write_text, "one\n")
     async with life(tmp_path, says_nothing()) as host:
-        [task] = await host.reads.open_tasks()
+        [task] = await host.reads.tasks.open_tasks()
         assert task.status is TaskStatus.RUNNING
         await anyio.to_thread.run_sync(two.write_text, "two\n")
         ended = await result_of(host, task.id)
@@ -193,7 +193,7 @@ async def test_a_foreground_command_of_a_killed_runtime_is_ended_by_the_next_one
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         assert (await told(host))["kind"] == "interrupted"
-        assert list(await host.reads.open_tasks()) == []
+        assert list(await host.reads.tasks.open_tasks()) == []
 
 
 @pytest.mark.requirement("task-tools:stop-terminates-then-forces")

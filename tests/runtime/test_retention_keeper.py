@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from holon.decide.events.retention import tightened
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.agents import UnseenLetGo, Visibility
 from holon.model.commits import AuditedCommit, CommitOutcome, ExpectationFailed
 from holon.model.events.retention import PruneReport, RetentionPolicy
@@ -60,7 +60,9 @@ def test_old_finished_turns_leave_in_small_steps_and_new_ones_stay() -> None:
 def test_unfinished_business_is_never_pruned() -> None:
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="keep me")
-        await house.host.work.edit(item.id, Edit(), blocked_by="x", recheck_after_ms=20 * HOUR_MS)
+        await house.host.work.edit(
+            item.id, WorkItemEdit(), blocked_by="x", recheck_after_ms=20 * HOUR_MS
+        )
         await house.host.timers.create(MAIN, after_ms=20 * HOUR_MS)
         await house.prompt("slow")
         await house.rest(5 * HOUR_MS)
@@ -176,7 +178,7 @@ async def _only_its_operator_matters(house: House, agent: AgentId = MAIN) -> Non
     item = await house.host.work.create(agent, objective="keep me")
     await house.rest(1_000)
     await house.host.work.focus(item.id)
-    await house.host.work.edit(item.id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
+    await house.host.work.edit(item.id, WorkItemEdit(plan_status=PlanStatus.NEEDS_INPUT))
     await house.rest(1_000)
 
 

@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS, DAY_MS
 from holon.model.queue import Priority
 from holon.model.values import AgentId
@@ -79,7 +79,9 @@ def test_work_that_rests_by_right_is_not_rescued() -> None:
         item = await house.host.work.create(MAIN, objective="stuck")
         await house.host.work.focus(item.id)
         blocked = await house.host.work.create(MAIN, objective="blocked")
-        await house.host.work.edit(blocked.id, Edit(), blocked_by="x", recheck_after_ms=10 * DAY_MS)
+        await house.host.work.edit(
+            blocked.id, WorkItemEdit(), blocked_by="x", recheck_after_ms=10 * DAY_MS
+        )
         await house.host.control.create_agent(an_identity("held"))
         await house.host.control.pause(AgentId("held"))
         await house.prompt("hello", agent="held")
@@ -115,7 +117,7 @@ def test_news_that_comes_while_a_lane_looks_is_not_lost() -> None:
 
     async def story(house: House) -> None:
         reads = house.store.reads
-        honest = reads.snapshot
+        honest = reads.agents.snapshot
         sent = False
 
         async def look(agent_id: AgentId, *, now: object) -> object:
@@ -126,7 +128,7 @@ def test_news_that_comes_while_a_lane_looks_is_not_lost() -> None:
                 await house.prompt("right after the look")
             return found
 
-        reads.snapshot = look  # type: ignore[method-assign,assignment]
+        reads.agents.snapshot = look  # type: ignore[method-assign,assignment]
         house.host._scheduler.commit_applied([MAIN])
         await house.rest(1)
         assert len(house.model.requests) == 1
@@ -154,7 +156,7 @@ def test_the_backstop_lets_others_go_on_between_two_agents() -> None:
         for name in names:
             await house.host.control.create_agent(an_identity(name))
         reads = house.store.reads
-        honest, seen = reads.snapshot, list[str]()
+        honest, seen = reads.agents.snapshot, list[str]()
 
         async def restless(*, now: object) -> list[AgentId]:
             return names
@@ -168,8 +170,8 @@ def test_the_backstop_lets_others_go_on_between_two_agents() -> None:
                 seen.append("another")
                 await checkpoint()
 
-        reads.restless = restless  # type: ignore[method-assign]
-        reads.snapshot = look  # type: ignore[method-assign,assignment]
+        reads.agents.restless = restless  # type: ignore[method-assign]
+        reads.agents.snapshot = look  # type: ignore[method-assign,assignment]
         async with anyio.create_task_group() as both:
             both.start_soon(another)
             both.start_soon(house.host._scheduler._overlooked)

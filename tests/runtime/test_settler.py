@@ -3,7 +3,7 @@
 import pytest
 
 from holon.decide.events.audit import audited
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.agents import AgentStatus
 from holon.model.commits import SetAgentStatus
 from holon.model.events.event import AgentStateChanged, ClosureDecided, TurnEnded
@@ -83,7 +83,7 @@ def test_a_settlement_that_meets_a_changed_work_item_is_decided_anew() -> None:
         await house.host.work.focus(item.id)
         await house.prompt("slow")
         await house.rest(500)
-        await house.host.work.edit(item.id, Edit(), blocked_by="review")
+        await house.host.work.edit(item.id, WorkItemEdit(), blocked_by="review")
         await house.rest(60_000)
         assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
         [(briefs, turns)] = house.rows(

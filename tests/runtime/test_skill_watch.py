@@ -83,7 +83,7 @@ async def activated(house: House) -> list[tuple[str, str, str, bool]]:
 
 
 async def active(house: House) -> list[SkillActivation]:
-    return list(await house.store.reads.active_skills(AgentId(MAIN)))
+    return list(await house.store.reads.guidance.active_skills(AgentId(MAIN)))
 
 
 def states(found: list[SkillActivation]) -> list[tuple[str, ActivationState, ActivationSource]]:

@@ -115,7 +115,7 @@ class Keeping:
 @pytest.fixture
 async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
     made = Keeping(tmp_path)
-    await made.store.apply(audited(a_commit("create agent", an_agent())))
+    await made.store.apply(audited(a_commit("create agent", an_agent(), at=made.clock.now())))
     yield made
     for run_id in os.listdir(made.folders):
         await made.shell.forget(run_id)
@@ -125,8 +125,8 @@ async def keeping(tmp_path: Path) -> AsyncIterator[Keeping]:
 
 @pytest.mark.requirement("task-tools:task-files-are-bounded")
 async def test_real_folders_go_by_age_but_not_those_of_open_tasks(keeping: Keeping) -> None:
-    await keeping.ran("old", "echo old", ago_ms=2 * DAY_MS)
-    await keeping.ran("old_open", "echo found lost or ended", ago_ms=2 * DAY_MS)
+    await keeping.ran("old", "echo old", ago_ms=3 * DAY_MS)
+    await keeping.ran("old_open", "echo found lost or ended", ago_ms=3 * DAY_MS)
     await keeping.ran("young", "echo young", ago_ms=HOUR_MS)
     await keeping.ran("just", "echo just")
     await keeping.owned("old_open", TaskStatus.RUNNING)
@@ -146,7 +146,7 @@ async def test_real_folders_go_by_their_bytes_oldest_first(keeping: Keeping) -> 
 
 
 async def test_what_cannot_be_a_run_is_left_alone(keeping: Keeping) -> None:
-    await keeping.ran("old", "true", ago_ms=2 * DAY_MS)
+    await keeping.ran("old", "true", ago_ms=3 * DAY_MS)
     (keeping.folders / "notes").write_text("mine")
     (keeping.folders / "empty").mkdir()
     assert await keeping.keep() == ["empty", "notes"]

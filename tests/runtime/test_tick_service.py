@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holon.decide.wake import ticks
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.limits import HOUR_MS
 from holon.model.queue import MessageKind
 from holon.model.values import AgentId, WaitId
@@ -84,7 +84,9 @@ def test_a_crash_around_any_commit_of_a_reminder_neither_loses_nor_repeats_it(
 
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="deploy")
-        await house.host.work.edit(item.id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item.id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.rest(59_000)
         plan.at = len(plan.commit_ids) + number  # the tick, its claim, its settlement
         await house.rest(HOUR_MS)
@@ -102,7 +104,7 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
 
     async def story(house: House) -> None:
         reads = house.store.reads
-        honest = reads.admission_target
+        honest = reads.queue.admission_target
         sent = False
 
         async def late(agent_id: AgentId) -> object:
@@ -112,7 +114,7 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
                 await house.hint("forge", body="newer")
             return await honest(agent_id)
 
-        reads.admission_target = late  # type: ignore[method-assign,assignment]
+        reads.queue.admission_target = late  # type: ignore[method-assign,assignment]
         await house.hint("forge", body="older")
         await house.rest(1_000)
         assert house.model.heard("newer")

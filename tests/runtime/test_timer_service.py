@@ -117,7 +117,7 @@ def test_a_cron_timer_fires_at_its_times_in_its_zone() -> None:
             " where json_extract(event, '$.kind') = 'timer_fired' order by log_seq"
         )
         assert slots == [(f"2026-01-0{day}T08:30:00Z",) for day in (1, 2, 3)]
-        kept = await house.store.reads.timer(timer.id)
+        kept = await house.store.reads.wake.timer(timer.id)
         assert kept is not None
         assert (kept.schedule, kept.fire_count) == (timer.schedule, 3)
 

@@ -4,12 +4,12 @@ import pytest
 
 from holon.decide.providers.token_estimate import UNCALIBRATED
 from holon.model.providers.attempts import AttemptTimeline, TokenUsage
-from holon.model.turns.turn import ModelSpoke, StopReason
+from holon.model.turns.turn import ModelAnswered, StopReason
 from holon.runtime.turns.conversation import TokenCalibrations
 
 
-def spoke(*, ref: str | None, tokens: int) -> ModelSpoke:
-    return ModelSpoke(
+def spoke(*, ref: str | None, tokens: int) -> ModelAnswered:
+    return ModelAnswered(
         blocks=(),
         stop_reason=StopReason.END_TURN,
         usage=TokenUsage(input_tokens=tokens),

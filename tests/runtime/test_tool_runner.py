@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.commits import RecordEvent, WorkItemAtRevision
 from holon.model.events.event import ControlApplied, ToolExecuted
 from holon.model.turns.tools import ToolOk, ToolSpec
@@ -32,7 +32,7 @@ class Watcher:
             "select work_item_id, revision from work_items"
         )
         if self.run_count <= self.moves:
-            await self.house.host.work.edit(work_item_id, Edit(), blocked_by=None)
+            await self.house.host.work.edit(work_item_id, WorkItemEdit(), blocked_by=None)
         return ToolExecution(
             outcome=ToolOk(result={"seen": revision}),
             changes=(
@@ -49,7 +49,7 @@ def _watch(tool: Watcher, expected: int) -> None:
     async def story(house: House) -> None:
         tool.house = house
         item = await house.host.work.create(MAIN, objective="moving")
-        await house.host.work.edit(item.id, Edit(), blocked_by="nobody")
+        await house.host.work.edit(item.id, WorkItemEdit(), blocked_by="nobody")
         await house.prompt("look")
         await house.rest(1_000)
         watched = [
@@ -79,7 +79,7 @@ def test_a_tool_with_an_outside_effect_is_run_once_whatever_its_rows_do() -> Non
     async def story(house: House) -> None:
         tool.house = house
         item = await house.host.work.create(MAIN, objective="moving")
-        await house.host.work.edit(item.id, Edit(), blocked_by="nobody")
+        await house.host.work.edit(item.id, WorkItemEdit(), blocked_by="nobody")
         await house.prompt("look")
         await house.rest(1_000)
         assert tool.run_count == 1

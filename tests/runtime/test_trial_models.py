@@ -12,8 +12,8 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBlock
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import CallId
-from holon.ports.providers import Candidate, Hear, ModelPreference, Provider
-from holon.serve.compose import Hands, HostOptions
+from holon.ports.providers import Candidate, ModelPreference, OnProgress, Provider
+from holon.serve.compose import ExecOptions, HostOptions
 from tests.http.serving import settled
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
 
@@ -28,8 +28,8 @@ class Destructive:
         self.folder = folder
         self.requests: list[ProviderRequest] = []
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        del hear
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
+        del on_progress
         self.requests.append(request)
         last = request.conversation[-1].blocks[0]
         if isinstance(last, ToolResultBlock):
@@ -45,8 +45,8 @@ class Destructive:
 class Failing:
     """A model that is down."""
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
-        del request, hear
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
+        del request, on_progress
         raise AuthRejectedError("down")
 
 
@@ -71,7 +71,7 @@ def options(known: Mapping[ModelRef, Provider], *, allowed: bool = False) -> Ser
     return ServerOptions(
         models=Models(known),
         host=HostOptions(
-            hands=Hands(environ={"PATH": "/usr/bin:/bin"}), trial_tools_allowed=allowed
+            exec_options=ExecOptions(environ={"PATH": "/usr/bin:/bin"}), trial_tools_allowed=allowed
         ),
     )
 
@@ -84,7 +84,7 @@ def mess(folder: Path) -> Path:
 
 
 async def receipts(server: ControlServer) -> list[tuple[str, bool, str | None]]:
-    logs = await server.host.reads.recent_turns(MAIN, limit=9)
+    logs = await server.host.reads.turns.recent_turns(MAIN, limit=9)
     return [
         (each.receipt.name, each.receipt.is_error, each.receipt.error_kind)
         for log in logs
@@ -144,9 +144,9 @@ async def test_status_names_what_is_withheld_and_how_to_allow_it(tmp_path: Path)
 
 def test_a_real_model_of_the_plane_is_no_trial_model() -> None:
     from holon.adapters.providers.catalog import model_info
-    from holon.model.providers.models import PlaneSettings, ProviderSetting
+    from holon.model.providers.models import ProviderResolverSettings, ProviderSetting
 
-    settings = PlaneSettings()
+    settings = ProviderResolverSettings()
     assert model_info(parse_model_ref("local/smollm2-135m"), settings).trial
     assert model_info(parse_model_ref("local//models/own.gguf"), settings).trial
     assert not model_info(parse_model_ref("openai/gpt-5.4"), settings).trial

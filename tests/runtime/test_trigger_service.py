@@ -65,7 +65,7 @@ class Bench:
         return (await self.service.ensure(MAIN)).delivery_count
 
     async def hints(self) -> tuple[WakeHint, ...]:
-        surface = await self.store.reads.agent_surface(MAIN)
+        surface = await self.store.reads.agents.agent_surface(MAIN)
         assert surface is not None
         return surface.hints
 
@@ -114,7 +114,7 @@ async def test_an_agent_stopped_while_a_delivery_was_on_its_way_takes_nothing(
     with pytest.raises(RefusedError) as refused:
         await bench.service.deliver(token, KEYED, target)
     assert refused.value.refusal.code is RefusalCode.AGENT_STOPPED
-    events = await bench.store.reads.events_after(MAIN, 0, limit=50)
+    events = await bench.store.reads.events.events_after(MAIN, 0, limit=50)
     assert isinstance(events[-1].event, CallbackRefused)
     assert await bench.count() == 0
     assert await bench.hints() == ()

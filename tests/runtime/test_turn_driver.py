@@ -38,7 +38,7 @@ TOOL_ROUND = rule("go", calls("Enqueue", text="an errand"), says("done"))
 def interject_after_look(house: House, number: int) -> None:
     """Have the operator speak right after the turn has looked for interjections that often."""
     reads = house.store.reads
-    honest = reads.interjections
+    honest = reads.queue.interjections
     looks = 0
 
     async def look(agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:
@@ -49,7 +49,7 @@ def interject_after_look(house: House, number: int) -> None:
             await house.prompt("wait, one more thing", priority=Priority.INTERJECT)
         return found
 
-    reads.interjections = look  # type: ignore[method-assign]  # the store the host reads from
+    reads.queue.interjections = look  # type: ignore[method-assign]  # the store the host reads from
 
 
 def test_a_tool_round_trip_ends_in_one_result_brief() -> None:
@@ -71,7 +71,7 @@ def test_a_tool_round_trip_ends_in_one_result_brief() -> None:
 def test_the_time_it_takes_to_put_a_prompt_together_is_on_record() -> None:
     async def story(house: House) -> None:
         reads = house.store.reads
-        turns, memory = reads.recent_turns, reads.prompted_memory
+        turns, memory = reads.turns.recent_turns, reads.memory.prompted_memory
 
         async def slow_turns(*asked: Any, **more: Any) -> Any:
             await house.clock.sleep_for(200)
@@ -81,8 +81,8 @@ def test_the_time_it_takes_to_put_a_prompt_together_is_on_record() -> None:
             await house.clock.sleep_for(40)
             return await memory(*asked, **more)
 
-        reads.recent_turns = slow_turns  # type: ignore[method-assign]
-        reads.prompted_memory = slow_memory  # type: ignore[method-assign]
+        reads.turns.recent_turns = slow_turns  # type: ignore[method-assign]
+        reads.memory.prompted_memory = slow_memory  # type: ignore[method-assign]
         await house.prompt("hello")
         await house.rest(1_000)
         (built,) = [e for e in await house.events() if isinstance(e, TurnContextBuilt)]
@@ -277,7 +277,7 @@ def test_a_provider_failure_is_told_to_the_operator_the_transcript_and_the_log(c
         assert told.token_usage is not None
         assert told.token_usage.input_tokens == 10, "the round before the failure was paid for"
         assert told.turn_id is not None
-        log = await house.store.reads.turn_log(told.turn_id)
+        log = await house.store.reads.turns.turn_log(told.turn_id)
         assert log is not None
         entry = log.entries[-1].data
         assert isinstance(entry, RuntimeFailure)

@@ -316,11 +316,11 @@ def test_an_agent_that_is_held_is_not_looked_at_before_its_moment() -> None:
         reads, now = house.store.reads, house.clock.now()
         until = (await house.agent()).pace.budget_until
         assert until is not None
-        assert await reads.restless(now=now) == []
-        assert await reads.due_activations(now, limit=10) == []
-        assert await reads.next_due_at(after=now) == until
-        assert await reads.due_activations(until, limit=10) == [MAIN]
-        assert await reads.restless(now=until) == [MAIN]
+        assert await reads.agents.restless(now=now) == []
+        assert await reads.wake.due_activations(now, limit=10) == []
+        assert await reads.wake.next_due_at(after=now) == until
+        assert await reads.wake.due_activations(until, limit=10) == [MAIN]
+        assert await reads.agents.restless(now=until) == [MAIN]
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
 
@@ -331,11 +331,11 @@ def test_an_agent_the_runtime_gave_up_on_is_offered_no_work() -> None:
         await house.host.work.create(MAIN, objective="sweep the floor")
         await house.rest(2_500)
         now = house.clock.now()
-        due_at = await house.store.reads.next_due_at(after=now)
+        due_at = await house.store.reads.wake.next_due_at(after=now)
         assert due_at is not None
         house.connection.execute("update agents set gave_up = 1")
         before = len(house.model.requests)
-        assert await house.store.reads.due_activations(due_at, limit=10) == []
+        assert await house.store.reads.wake.due_activations(due_at, limit=10) == []
         await house.rest(DAY_MS)
         assert len(house.model.requests) == before
         assert given_up(await house.briefs()) == []

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.errors import BadIdError, RefusalCode, RefusedError
 from holon.model.events.event import ClosureDecided
 from holon.model.limits import (
@@ -27,7 +27,7 @@ DAY_MS = 86_400_000
 
 async def item_of(house: House, work_item_id: WorkItemId) -> WorkItemRecord:
     """An item as it stands."""
-    item = await house.store.reads.work_item(work_item_id)
+    item = await house.store.reads.work.work_item(work_item_id)
     assert item is not None
     return item
 
@@ -68,7 +68,7 @@ def test_work_needs_an_agent_that_is_up() -> None:
 @pytest.mark.parametrize("verb", ["focus", "edit", "complete"])
 def test_an_item_that_does_not_exist_or_is_over_is_left_alone(verb: str) -> None:
     async def story(house: House) -> None:
-        said = (Edit(objective="y"),) if verb == "edit" else ()
+        said = (WorkItemEdit(objective="y"),) if verb == "edit" else ()
         handle = getattr(house.host.work, verb)
         with pytest.raises(RefusedError) as caught:
             await handle(WorkItemId("work_9"), *said)
@@ -148,7 +148,9 @@ def test_a_turn_that_ends_without_completion_leaves_its_item_open_and_unchanged(
 def test_a_blocked_item_is_not_offered_and_gets_its_reminder_once() -> None:
     async def story(house: House) -> None:
         item_id = await make_item(house, "deploy")
-        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.rest(1_000)  # an offer made before the block may still be on its way
         asked_before = len(house.model.requests)
         await house.rest(58_000)
@@ -171,7 +173,9 @@ def test_a_blocked_item_whose_reminder_came_is_shown_first_until_its_blocker_is_
             return msgspec.json.encode(house.model.requests[-1]).decode()
 
         item_id = await make_item(house, "deploy")
-        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.prompt("hello")
         await house.rest(1_000)
         assert "blocked (1):" in shown()
@@ -181,7 +185,9 @@ def test_a_blocked_item_whose_reminder_came_is_shown_first_until_its_blocker_is_
         await house.prompt("hello")
         await house.rest(1_000)
         assert "triggered_blocked (1):" in shown(), "nothing was done about it yet"
-        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.prompt("hello")
         await house.rest(1_000)
         assert "triggered_blocked" not in shown()
@@ -192,7 +198,7 @@ def test_a_blocked_item_whose_reminder_came_is_shown_first_until_its_blocker_is_
 def test_a_blocker_without_a_moment_gets_one() -> None:
     async def story(house: House) -> None:
         item_id = await make_item(house, "deploy")
-        await house.host.work.edit(item_id, Edit(), blocked_by="review")
+        await house.host.work.edit(item_id, WorkItemEdit(), blocked_by="review")
         await house.rest(RECHECK_DEFAULT_MS + 1_000)
         assert (await tick_keys(house))[-1] == "recheck"
 
@@ -207,7 +213,9 @@ def test_a_blocked_item_is_rechecked_even_while_another_waits_for_the_operator()
         await house.rest(DAY_MS)
         assert house.rows("select kind, state from waits") == [("operator", "active")]
         blocked = await make_item(house, "deploy")
-        await house.host.work.edit(blocked, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            blocked, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.rest(61_000)
         assert f"{blocked}: blocked by review" in house.model.said()
 
@@ -219,7 +227,7 @@ def test_rechecks_that_fall_due_together_share_one_tick() -> None:
         for name in ("one", "two", "three"):
             item_id = await make_item(house, name)
             await house.host.work.edit(
-                item_id, Edit(), blocked_by=f"who {name}", recheck_after_ms=60_000
+                item_id, WorkItemEdit(), blocked_by=f"who {name}", recheck_after_ms=60_000
             )
         await house.restart(down_ms=120_000)
         await house.rest(1_000)
@@ -233,13 +241,17 @@ def test_unblocking_clears_the_reminder_and_the_item_runs() -> None:
     async def story(house: House) -> None:
         item_id = await make_item(house, "deploy")
         await house.host.work.focus(item_id)
-        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
-        await house.host.work.edit(item_id, Edit(), blocked_by="budget", recheck_after_ms=90_000)
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="budget", recheck_after_ms=90_000
+        )
         assert house.rows("select state from waits order by wait_id") == [
             ("cancelled",),
             ("active",),
         ]
-        await house.host.work.edit(item_id, Edit(), blocked_by=None)
+        await house.host.work.edit(item_id, WorkItemEdit(), blocked_by=None)
         assert house.rows("select distinct state from waits") == [("cancelled",)]
         item = await item_of(house, item_id)
         assert (item.blocked_by, item.recheck_at) == (None, None)
@@ -254,7 +266,9 @@ def test_unblocking_clears_the_reminder_and_the_item_runs() -> None:
 def test_completing_an_item_ends_everything_it_waited_for() -> None:
     async def story(house: House) -> None:
         item_id = await make_item(house, "deploy")
-        await house.host.work.edit(item_id, Edit(), blocked_by="review", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
+        )
         await house.host.tasks.open(a_task())
         await house.host.tasks.wait_for(a_task().id, work_item_id=item_id)
         await house.host.work.complete(item_id)
@@ -287,7 +301,7 @@ def test_a_moved_item_is_offered_again_at_once() -> None:
         item_id = await make_item(house, "deploy")
         await house.host.work.focus(item_id)
         for _ in range(3 * NO_PROGRESS_ACTIVATIONS_COUNT_MAX):
-            await house.host.work.edit(item_id, Edit())  # any new revision is progress
+            await house.host.work.edit(item_id, WorkItemEdit())  # any new revision is progress
             await house.rest(10)
         assert len(house.model.requests) >= 3 * NO_PROGRESS_ACTIVATIONS_COUNT_MAX
         assert house.rows("select count(*) from waits") == [(0,)]
@@ -297,12 +311,12 @@ def test_a_moved_item_is_offered_again_at_once() -> None:
 
 async def change_objective(house: House, item_id: WorkItemId) -> None:
     """The operator asks for less."""
-    await house.host.work.edit(item_id, Edit(objective="move the hill"))
+    await house.host.work.edit(item_id, WorkItemEdit(objective="move the hill"))
 
 
 async def clear_blocker(house: House, item_id: WorkItemId) -> None:
     """The operator says that nothing stands in the way."""
-    await house.host.work.edit(item_id, Edit(), blocked_by=None)
+    await house.host.work.edit(item_id, WorkItemEdit(), blocked_by=None)
 
 
 async def focus_anew(house: House, item_id: WorkItemId) -> None:
@@ -342,7 +356,9 @@ def test_an_operator_who_blocks_a_stuck_item_has_answered_and_it_waits_for_the_b
     async def story(house: House) -> None:
         item_id = await make_stuck_item(house)
         asked_before = len(house.model.requests)
-        await house.host.work.edit(item_id, Edit(), blocked_by="a spade", recheck_after_ms=60_000)
+        await house.host.work.edit(
+            item_id, WorkItemEdit(), blocked_by="a spade", recheck_after_ms=60_000
+        )
         assert house.rows("select kind, state from waits order by rowid") == [
             ("operator", "resolved"),
             ("recheck", "active"),

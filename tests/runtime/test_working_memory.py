@@ -21,7 +21,7 @@ from tests.support.crash_store import CrashPlan, CrashStore, Side
 
 
 async def state_of(house: House) -> MemoryState:
-    return (await house.store.reads.remembered(MAIN)).state
+    return (await house.store.reads.memory.remembered(MAIN)).state
 
 
 @pytest.mark.requirement("working-memory:only-at-turn-boundaries")
@@ -103,19 +103,19 @@ def test_leaving_a_work_item_archives_the_episode_of_it() -> None:
     async def story(house: House) -> None:
         await house.prompt("work")
         await house.rest(1_000)
-        (episode,) = await house.store.reads.episodes(MAIN, limit=10)
+        (episode,) = await house.store.reads.memory.episodes(MAIN, limit=10)
         assert episode.boundary_reason is EpisodeBoundary.ACTIVE_WORK_SWITCHED
         assert episode.objective == "mend the roof"
         assert "completed work item" in episode.decisions[0]
         told = [e for e in await house.events() if isinstance(e, EpisodeFinalized)]
         assert [event.episode_id for event in told] == [episode.id]
-        surface = await house.store.reads.agent_surface(MAIN)
+        surface = await house.store.reads.agents.agent_surface(MAIN)
         assert surface is not None
         assert surface.memory.archived_episode_count == 1
         assert surface.memory.active_episode_id is None
         await house.prompt("hello")
         await house.rest(1_000)
-        surface = await house.store.reads.agent_surface(MAIN)
+        surface = await house.store.reads.agents.agent_surface(MAIN)
         assert surface is not None
         assert surface.memory.active_episode_id == EpisodeId("ep_2")
 

@@ -39,7 +39,7 @@ async def told_of_long_output(home: Path, environ: dict[str, str], asked: str = 
             await host.admit(prompt_for("go"))
             async for audit in host.events.follow(MAIN, after=0):
                 if isinstance(audit.event, ToolExecuted):
-                    log = await host.reads.turn_log(audit.event.turn_id)
+                    log = await host.reads.turns.turn_log(audit.event.turn_id)
                     assert log is not None
                     receipt = log.calls[0].receipt
                     assert receipt is not None

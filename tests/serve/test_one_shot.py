@@ -13,7 +13,7 @@ from holon.model.values import AgentId
 from holon.projections.turns.run_result import FinalStatus, RunResult
 from holon.runtime.host import Host
 from holon.serve.compose import Hooks, HostOptions, open_host
-from holon.serve.one_shot import OneShot, RoundAllowance, run_once, run_request
+from holon.serve.one_shot import OneShot, RoundLimit, run_once, run_request
 from tests.support.builders import a_task
 from tests.support.scripted_provider import (
     Script,
@@ -96,11 +96,11 @@ async def _end_task(host: Host) -> None:
 
 @pytest.mark.requirement("run-once:round-limit")
 async def test_the_rounds_of_a_run_are_counted_over_all_its_turns(tmp_path: Path) -> None:
-    allowance = RoundAllowance(rounds_max=2)
+    allowance = RoundLimit(rounds_max=2)
     hooks = Hooks(round_gate=allowance.gate)
     async with open_host(tmp_path, models(), HostOptions(hooks=hooks)) as host:
         result = await ask(host, "twice")
-        state = await host.reads.agent(MAIN)
+        state = await host.reads.agents.agent(MAIN)
     assert result.final_status is FinalStatus.MAX_TURNS_EXCEEDED
     assert (result.model_rounds, result.message_count) == (2, 2)
     assert result.raw_final_text is None  # the last turn never got to say anything

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.providers.last_failures import FailureNotes
+from holon.adapters.providers.last_failures import LastFailureLog
 from holon.model.limits import PROVIDER_CIRCUIT_FAILURES_COUNT_MAX
 from holon.model.providers.models import parse_model_ref
 from holon.runtime.providers.gate import LastFailure, ProviderGate
-from holon.serve.providers import ProviderNotes
+from holon.serve.providers import ProviderJournal
 from tests.runtime.notes import Notes
 from tests.support.manual_clock import DAWN
 
@@ -21,7 +21,7 @@ FAILURE = LastFailure(
 @pytest.mark.requirement("journal:providers-are-told-of")
 def test_failures_are_told_and_a_breaker_only_when_it_moves(tmp_path: Path) -> None:
     notes = Notes()
-    news = ProviderNotes(FailureNotes(tmp_path), notes)
+    news = ProviderJournal(LastFailureLog(tmp_path), notes)
     gate = ProviderGate(notice=news.failed, moved=news.moved)
     for _ in range(PROVIDER_CIRCUIT_FAILURES_COUNT_MAX + 2):
         gate.note_failure(ROUTE, FAILURE, retryable=True, now_ms=0)

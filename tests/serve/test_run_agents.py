@@ -21,7 +21,7 @@ ADA = AgentId("ada")
 async def test_a_temporary_agent_is_private_and_its_own(tmp_path: Path) -> None:
     async with open_host(tmp_path, a_model()) as host:
         agent_id = await temporary_agent(host, SystemClock(), TimeOrderedIds())
-        state = await host.reads.agent(agent_id)
+        state = await host.reads.agents.agent(agent_id)
     assert state is not None
     assert agent_id.startswith("tmp_run_")
     identity = state.identity
@@ -35,10 +35,10 @@ async def test_a_named_agent_is_made_once_and_public(tmp_path: Path) -> None:
         with pytest.raises(AgentNotUsableError) as refused:
             await named_agent(host, clock, ADA, create=False)
         assert "--create-agent" in str(refused.value.hint)
-        assert await host.reads.agent(ADA) is None
+        assert await host.reads.agents.agent(ADA) is None
         for create in (True, True, False):
             assert await named_agent(host, clock, ADA, create=create) == ADA
-        state = await host.reads.agent(ADA)
+        state = await host.reads.agents.agent(ADA)
     assert state is not None
     assert state.identity.visibility is Visibility.PUBLIC
 

@@ -40,7 +40,7 @@ from holon.model.turns.conversation import TextBlock
 from holon.model.turns.tools import ToolCallRecord, ToolCallState, effect_id_of
 from holon.model.turns.transcript import AssistantRound, TranscriptData, TranscriptEntry
 from holon.model.turns.turn import (
-    ModelSpoke,
+    ModelAnswered,
     StopReason,
     TerminalKind,
     ToolReceipt,
@@ -225,7 +225,7 @@ def a_round(number: int = 1, *, text: str = "done") -> AssistantRound:
     """A model round that only says something."""
     return AssistantRound(
         round=number,
-        spoke=ModelSpoke(
+        spoke=ModelAnswered(
             blocks=(TextBlock(text=text),),
             stop_reason=StopReason.END_TURN,
             usage=TokenUsage(input_tokens=10, output_tokens=3),

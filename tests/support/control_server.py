@@ -16,11 +16,11 @@ import anyio
 import msgspec
 
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.control_token import GivenToken, TriggerKeyFile
+from holon.adapters.system.control_token import FixedToken, TriggerKeyFile
 from holon.adapters.system.listening_sockets import bind_tcp, bind_unix
 from holon.adapters.system.secrets import SecretRegistry
-from holon.http.access import OutsideDoor, TriggerRates
-from holon.http.context import Plane, RuntimeFacts
+from holon.http.access import DeliveryRates, IngressLimits
+from holon.http.context import HttpContext, RuntimeFacts
 from holon.model.values import AgentId
 from holon.ports.clock import Clock
 from holon.ports.providers import ModelDirectory
@@ -45,7 +45,7 @@ class ServerOptions:
     clock: Clock = field(default_factory=SystemClock)
     webhook_secrets: Mapping[str, bytes | None] = field(default_factory=dict)
     github_signers: frozenset[str] = frozenset()
-    rates: TriggerRates = field(default_factory=TriggerRates)
+    rates: DeliveryRates = field(default_factory=DeliveryRates)
     default_agent: AgentId = MAIN
 
 
@@ -55,7 +55,7 @@ class ControlServer:
 
     host: Host
     home: Path
-    plane: Plane
+    context: HttpContext
     registry: SecretRegistry  # what must never be written down
     operator: Caller  # over TCP, with the token
     stranger: Caller  # over TCP, without
@@ -84,12 +84,12 @@ async def control_server(
         async with open_host(home, models, settings) as host:
             await host.provisioner.ensure(chosen.default_agent)
             ending = anyio.Event()
-            plane = Plane(
+            context = HttpContext(
                 host=host,
                 clock=chosen.clock,
                 facts=_facts(home, folder / "holon.sock", port, chosen.default_agent),
                 request_shutdown=ending.set,
-                outside=OutsideDoor(
+                outside=IngressLimits(
                     chosen.clock,
                     webhook_secrets=chosen.webhook_secrets,
                     github_signers=chosen.github_signers,
@@ -97,14 +97,14 @@ async def control_server(
                 ),
             )
             names = frozenset({f"{_HOST}:{port}".encode(), f"localhost:{port}".encode()})
-            serve = partial(serve_control_plane, token=GivenToken(TOKEN), names=names)
+            serve = partial(serve_control_plane, token=FixedToken(TOKEN), names=names)
             async with anyio.create_task_group() as answering:
-                answering.start_soon(serve, plane, (tcp, unix))
+                answering.start_soon(serve, context, (tcp, unix))
                 stranger = Caller(host=_HOST, port=port)
                 yield ControlServer(
                     host=host,
                     home=home,
-                    plane=plane,
+                    context=context,
                     registry=registry,
                     stranger=stranger,
                     operator=replace(

@@ -98,7 +98,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     if threading.active_count() > 1:
         names = ", ".join(thread.name for thread in threading.enumerate())
         raise pytest.UsageError(f"collecting started threads ({names}): no worker can be forked")
-    _Crew(session).run(min(count, len(session.items)))
+    _WorkerPool(session).run(min(count, len(session.items)))
     return True
 
 
@@ -307,7 +307,7 @@ def _portable(warning: warnings.WarningMessage) -> warnings.WarningMessage:
 
 
 @dataclass(kw_only=True, eq=False)
-class _Hand:
+class _WorkerHandle:
     """A worker, as the parent sees it."""
 
     pid: int
@@ -340,13 +340,13 @@ class _Hand:
         return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit status {code}"
 
 
-class _Crew:
+class _WorkerPool:
     """All workers of a session, and what is not yet given to one of them."""
 
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._config = session.config
-        self._hands: list[_Hand] = []
+        self._hands: list[_WorkerHandle] = []
         self._hired = 0
         self._unreported = len(session.items)
         by_module = groupby(
@@ -392,13 +392,13 @@ class _Crew:
                 hand.channel.close()
             _Worker(self._session, theirs, name).run()
         theirs.close()
-        hand = _Hand(pid=pid, channel=ours)
+        hand = _WorkerHandle(pid=pid, channel=ours)
         self._hired += 1
         self._hands.append(hand)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         self._feed(hand)
 
-    def _feed(self, hand: _Hand) -> None:
+    def _feed(self, hand: _WorkerHandle) -> None:
         """Send the worker some tests, if it will soon have none."""
         ahead = min(AHEAD_COUNT_MAX, max(AHEAD_COUNT_MIN, int(AHEAD_S / max(hand.test_s, 1e-6))))
         while not hand.no_more and len(hand.unfinished) <= ahead // 2:
@@ -410,7 +410,7 @@ class _Crew:
             hand.no_more = not batch
             hand.send(batch or _Order.NO_MORE)
 
-    def _find_work(self, hand: _Hand) -> bool:
+    def _find_work(self, hand: _WorkerHandle) -> bool:
         """Give the worker the next module, or half of what another one was not sent yet."""
         hand.test_s = AHEAD_S
         if self._modules:
@@ -424,14 +424,14 @@ class _Crew:
 
     # Hearing
 
-    def _ready(self) -> Iterator[_Hand]:
+    def _ready(self) -> Iterator[_WorkerHandle]:
         """Yield each worker that has said something, or is dead."""
         ready = wait([hand.channel for hand in self._hands], timeout=CHECK_S)
         for hand in list(self._hands):
             if hand.channel in ready or (not ready and hand.is_dead()):
                 yield hand
 
-    def _hear(self, hand: _Hand) -> None:
+    def _hear(self, hand: _WorkerHandle) -> None:
         try:
             # A dead worker whose channel is open, and empty, will say nothing more.
             message = hand.channel.recv() if hand.channel.poll() else None
@@ -446,7 +446,7 @@ class _Crew:
             case _:
                 self._take_crash(hand, self._bury(hand))
 
-    def _take_report(self, hand: _Hand, ran: _Ran) -> None:
+    def _take_report(self, hand: _WorkerHandle, ran: _Ran) -> None:
         hand.unfinished.remove(ran.index)
         hand.test_s = (hand.test_s + sum(report["duration"] for report in ran.reports)) / 2
         self._feed(hand)  # first of all: the worker may be waiting for it
@@ -492,7 +492,7 @@ class _Crew:
         if end.interrupted:
             raise KeyboardInterrupt
 
-    def _take_crash(self, hand: _Hand, how: str) -> None:
+    def _take_crash(self, hand: _WorkerHandle, how: str) -> None:
         """Fail the test that killed its worker, and give the others to a new one."""
         if not hand.unfinished:
             raise RuntimeError(f"a worker died after its last test: {how}")
@@ -515,7 +515,7 @@ class _Crew:
 
     # Ending
 
-    def _bury(self, hand: _Hand) -> str:
+    def _bury(self, hand: _WorkerHandle) -> str:
         """Forget a worker; how it ended."""
         self._hands.remove(hand)
         return hand.bury()

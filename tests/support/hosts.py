@@ -24,7 +24,7 @@ from holon.ports.reads import StoreReads
 from holon.ports.store import Store
 from holon.ports.tracer import NoTracer
 from holon.ports.turns import NoTurnMark
-from holon.ports.unavailable import NoClock, NoFiles, NoPlaces, NoShell, NoTasks, NoWorkspaces
+from holon.ports.unavailable import NoClock, NoDirectories, NoFiles, NoShell, NoTasks, NoWorkspaces
 from holon.ports.wake import NoTriggerKey
 from holon.runtime.host import Host
 from holon.runtime.providers.gate import ProviderGate
@@ -57,7 +57,7 @@ def a_host(
         "calls": unwatched_call,
         "shell": NoShell(),
         "files": NoFiles(),
-        "places": NoPlaces(),
+        "places": NoDirectories(),
         "workspace_finder": NoWorkspaces(),
         "output_budget": OutputBudget(),
         "task_quota": TaskQuota(),
@@ -94,7 +94,7 @@ def tool_ports(
         "clock": NoClock(),
         "shell": NoShell(),
         "files": NoFiles(),
-        "places": NoPlaces(),
+        "places": NoDirectories(),
         "tasks": NoTasks(),
         "recall": NoRecall(),
         "redactor": NothingToRedact(),

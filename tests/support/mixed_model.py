@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.providers.scripted.script import Line
+from holon.adapters.providers.scripted.script import ScriptLine
 from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -21,7 +21,7 @@ from holon.model.turns.conversation import (
     UserMessage,
 )
 from holon.model.turns.turn import StopReason
-from tests.support.mixed_hands import hands_round
+from tests.support.mixed_commands import command_round
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
 _LATENCIES_MS: Final = (0, 0, 1, 5, 20, 60)
@@ -38,15 +38,15 @@ _FAILURES: Final = (
 )
 
 
-def mixed_model(seed: int) -> Callable[[tuple[ConversationMessage, ...]], Line]:
+def mixed_model(seed: int) -> Callable[[tuple[ConversationMessage, ...]], ScriptLine]:
     """Return a model that answers at random, from a seed and the conversation."""
 
-    def said_to(conversation: tuple[ConversationMessage, ...]) -> Line:
+    def said_to(conversation: tuple[ConversationMessage, ...]) -> ScriptLine:
         said, round_count = _newest_message(conversation)
         chance = Random(f"{seed}:{round_count}:{said}")
         after_ms = chance.choice(_LATENCIES_MS)
         line = _drawn(chance, said, round_count, conversation)
-        return Line(msgspec.structs.replace(line, after_ms=after_ms), round_count)
+        return ScriptLine(msgspec.structs.replace(line, after_ms=after_ms), round_count)
 
     return said_to
 
@@ -60,7 +60,7 @@ def _drawn(
     if not starts_more:
         return ScriptedRound(text="Noted.")
     if chance.random() < _HANDS_SHARE:
-        return hands_round(chance, conversation)
+        return command_round(chance, conversation)
     return _line(chance)
 
 

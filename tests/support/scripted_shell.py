@@ -25,7 +25,7 @@ from holon.model.tasks import (
 from holon.model.values import later
 from holon.ports.clock import Clock
 from holon.ports.tasks import CommandSpawnError, RunningCommand
-from holon.ports.workspaces import PlaceRefusedError
+from holon.ports.workspaces import DirectoryRefusedError
 
 SIGTERM: Final = 15
 SIGKILL: Final = 9
@@ -247,7 +247,7 @@ class NamedPlaces:
     async def ensure(self, path: str) -> None:
         """Make the directory, unless something is in the way."""
         if self.refusal is not None:
-            raise PlaceRefusedError(self.refusal)
+            raise DirectoryRefusedError(self.refusal)
         self.directories.add(path)
 
     async def resolved(self, path: str) -> str | None:

@@ -24,7 +24,7 @@ from holon.runtime.events import retention
 from holon.serve.access_plan import AccessRequest
 from holon.serve.compose import Hooks
 from holon.serve.effective_config import ServeRequest
-from holon.serve.foreground import ServiceSigns, run_service, serve
+from holon.serve.foreground import ReadinessSignals, run_service, serve
 from tests.support.armed_failpoints import ArmedFailpoints, parse_failpoints
 
 PRUNE_OFTEN: Final = "--prune-often"
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 async def _served(settings: Settings, environ: dict[str, str], hooks: Hooks) -> None:
     asked = ServeRequest(access=AccessRequest(port=0), default_agent=AgentId("main"))
-    await serve(settings, environ, asked, signs=ServiceSigns(announce=_announce), hooks=hooks)
+    await serve(settings, environ, asked, signs=ReadinessSignals(announce=_announce), hooks=hooks)
 
 
 def _announce(facts: RuntimeFacts) -> None:

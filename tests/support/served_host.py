@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from holon.adapters.system.run_files import RunPaths
-from holon.client.connection import Answer, Connection, connection_errors
+from holon.client.connection import Connection, HttpResponse, connection_errors
 from holon.client.endpoint import Endpoint, TcpEndpoint, UnixEndpoint
 from holon.model.errors import HolonError
 from holon.model.values import JsonValue
@@ -163,7 +163,7 @@ class ServedHost:
     @contextlib.contextmanager
     def stream(
         self, path: str, *, last_id: int, wait_s: float, over_tcp: bool = False
-    ) -> Iterator[Answer]:
+    ) -> Iterator[HttpResponse]:
         """Give the stream of events that goes on after an id while the block runs."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last_id)}
         request = Request(method="GET", path=path, headers=headers)
@@ -171,7 +171,7 @@ class ServedHost:
             yield answer
 
     @contextlib.contextmanager
-    def _asked(self, request: Request, *, over_tcp: bool, wait_s: float) -> Iterator[Answer]:
+    def _asked(self, request: Request, *, over_tcp: bool, wait_s: float) -> Iterator[HttpResponse]:
         try:
             endpoint = self.endpoint(over_tcp=over_tcp)
             connection = Connection(endpoint, timeout_s=wait_s)

@@ -32,7 +32,7 @@ from holon.runtime.commits import patiently
 from holon.runtime.events.feed import SubscriberLaggedError
 from holon.runtime.host import Host
 from tests.support.bug_notes import OF_A_TURN, OF_AN_AGENT, BugNotes
-from tests.support.hands_oracle import (
+from tests.support.command_oracle import (
     execution_problems,
     given_up,
     ownerless,
@@ -49,8 +49,8 @@ from tests.support.sequential_ids import SequentialIds
 from tests.support.sim_loop import SimLoop, SimulatedCrash
 from tests.support.single_model import SingleModel
 from tests.support.world_actors import TRIGGER_BASE_URL, Actors, Notebook, WorldTriggerKey
+from tests.support.world_commands import WorldCommands, ports_of
 from tests.support.world_faults import WorldFaults
-from tests.support.world_hands import WorldHands, ports_of
 from tests.support.world_model import WorldModel
 from tests.support.world_oracle import liveness_problems, safety_problems
 from tests.support.world_plan import AGENTS, JumpClock, merged, plan_world
@@ -112,7 +112,7 @@ class World:
         self._loop_chance = Random(f"{seed}:loop")
         self._faults = WorldFaults(self._clock, Random(f"{seed}:faults"))
         self._hands = (
-            WorldHands(self._clock, Random(f"{seed}:hands"), span_ms=SPAN_MS)
+            WorldCommands(self._clock, Random(f"{seed}:hands"), span_ms=SPAN_MS)
             if has_hands(seed)
             else None
         )
@@ -275,7 +275,7 @@ class World:
             return []
         return tasks_to_take_up(self._connection, found=self._hands.shell.kept)
 
-    def _judge_recovery(self, hands: WorldHands, before: list[str]) -> None:
+    def _judge_recovery(self, hands: WorldCommands, before: list[str]) -> None:
         """Recovery is done: every task has ended or has its command, and no command is astray."""
         self._verdict.problems.extend(given_up(self._connection, before=before))
         running = [process.run_id for process in hands.shell.running]

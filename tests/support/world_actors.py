@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.commits import AdvanceTask
 from holon.model.errors import RefusedError, StoreFullError
 from holon.model.queue import (
@@ -208,14 +208,19 @@ class Actors:
                 await work.focus(item_id)
             case "block":
                 await work.edit(
-                    item_id, Edit(), blocked_by="someone", recheck_after_ms=action.recheck_after_ms
+                    item_id,
+                    WorkItemEdit(),
+                    blocked_by="someone",
+                    recheck_after_ms=action.recheck_after_ms,
                 )
             case "unblock":
-                await work.edit(item_id, Edit(), blocked_by=None)
+                await work.edit(item_id, WorkItemEdit(), blocked_by=None)
             case "edit":
-                await work.edit(item_id, Edit(objective=f"changed at {action.recheck_after_ms}"))
+                await work.edit(
+                    item_id, WorkItemEdit(objective=f"changed at {action.recheck_after_ms}")
+                )
             case "ask":  # an item that needs the operator keeps its agent waiting for one
-                await work.edit(item_id, Edit(plan_status=PlanStatus.NEEDS_INPUT))
+                await work.edit(item_id, WorkItemEdit(plan_status=PlanStatus.NEEDS_INPUT))
             case _:
                 await work.complete(item_id)
 

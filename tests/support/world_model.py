@@ -13,10 +13,10 @@ from holon.model.providers.attempts import ProviderError
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import later
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from tests.support.manual_clock import ManualClock
 from tests.support.scripted_provider import FAILURES, ScriptedCall, ScriptedRound, spoken
-from tests.support.world_hands import WorldHands
+from tests.support.world_commands import WorldCommands
 
 _LATENCIES_MS: Final = (0, 0, 0, 5, 400, 2_000, 15_000)
 _SILENCE_MS: Final = 600_000
@@ -32,7 +32,7 @@ class WorldModel:
         chance: Random,
         *,
         follow_up_count_max: int,
-        hands: WorldHands | None = None,
+        hands: WorldCommands | None = None,
     ) -> None:
         self._clock = clock
         self._hands = hands
@@ -46,9 +46,9 @@ class WorldModel:
         """Name no more late moments: who waits to see everything end would wait for those, too."""
         self._has_calmed_down = True
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return some round, or fail."""
-        del hear
+        del on_progress
         self.problems.extend(problems_of(request.conversation))
         silent = self._chance.random() < 0.01
         latency_ms = _SILENCE_MS if silent else self._chance.choice(_LATENCIES_MS)

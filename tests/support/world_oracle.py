@@ -93,8 +93,11 @@ class _TimerJudge:
     a timer is moved back when it was armed or fired last at a moment that is still to come.
     """
 
-    def __init__(self, schedules: dict[TimerId, TimerSchedule]) -> None:
+    def __init__(
+        self, schedules: dict[TimerId, TimerSchedule], armed_at: dict[TimerId, datetime]
+    ) -> None:
         self._schedules = schedules
+        self._armed_at = armed_at  # by the rows; the clock may have been set before the commit
         self._anchors: dict[TimerId, datetime] = {}
         self._moved_to: dict[TimerId, datetime] = {}
         self._stamped: dict[TimerId, datetime] = {}  # when it was armed or fired last
@@ -107,7 +110,8 @@ class _TimerJudge:
         """Judge one event and the moment it is stamped with."""
         match event:
             case TimerCreated(timer_id=timer_id, next_fire_at=first):
-                self._anchors[timer_id], self._stamped[timer_id] = first, at
+                self._anchors[timer_id] = first
+                self._stamped[timer_id] = max(at, self._armed_at.get(timer_id, at))
             case TimerFired(timer_id=timer_id, slot=slot):
                 self._judge_fire(timer_id, slot, at=at)
                 self._stamped[timer_id] = at
@@ -151,7 +155,10 @@ class _TimerJudge:
 
 
 def _timer_problems(connection: apsw.Connection) -> list[str]:
-    judge = _TimerJudge(_schedules(connection))
+    kept = _kept_timers(connection)
+    judge = _TimerJudge(
+        {timer.id: timer.schedule for timer in kept}, {timer.id: timer.created_at for timer in kept}
+    )
     for at, event in connection.execute("select created_at, event from events order by log_seq"):
         judge.hear(EVENTS.decode(str(event)), at=from_micros(int(str(at))))
     return judge.problems
@@ -171,11 +178,11 @@ def _silent_timers(connection: apsw.Connection, *, now: datetime) -> list[str]:
     return found
 
 
-def _schedules(connection: apsw.Connection) -> dict[TimerId, TimerSchedule]:
-    """The schedule of every timer that is still on record."""
-    rows = connection.execute("select record from timers")
-    timers = [TIMERS.decode(str(record)) for (record,) in rows]
-    return {timer.id: timer.schedule for timer in timers}
+def _kept_timers(connection: apsw.Connection) -> list[TimerRecord]:
+    """Every timer that is still on record."""
+    return [
+        TIMERS.decode(str(record)) for (record,) in connection.execute("select record from timers")
+    ]
 
 
 def _is_off_grid(slot: datetime, anchor: datetime | None, schedule: TimerSchedule) -> bool:

@@ -29,7 +29,7 @@ from holon.decide.providers.schemas import emit_schema, emitted_problems
 from holon.model.providers.models import (
     ModelRef,
     ModelSetting,
-    PlaneSettings,
+    ProviderResolverSettings,
     ProviderSetting,
     SchemaMode,
     TransportKind,
@@ -163,7 +163,7 @@ def test_tools_go_out_relaxed_until_the_operator_asks_for_strict(wire: Transport
     ref = ModelRef(provider="mine", model="m1")
 
     def mode(provider: SchemaMode | None, model: SchemaMode | None) -> SchemaMode:
-        settings = PlaneSettings(
+        settings = ProviderResolverSettings(
             providers={
                 "mine": ProviderSetting(
                     transport=wire, base_url="http://127.0.0.1:1", schema_mode=provider
@@ -181,7 +181,7 @@ def test_tools_go_out_relaxed_until_the_operator_asks_for_strict(wire: Transport
 
 @pytest.mark.requirement("schema-mode:relaxed-unless-the-operator-says-strict")
 def test_no_provider_of_the_catalog_is_strict_by_itself() -> None:
-    settings = PlaneSettings()
+    settings = ProviderResolverSettings()
     for provider in builtin_catalog().providers:
         route = provider_route(provider, settings)
         assert route.schema_mode is SchemaMode.RELAXED, provider

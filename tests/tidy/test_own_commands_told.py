@@ -1,4 +1,4 @@
-"""Whoever reads the README or the HTTP reference learns what a command of an agent can do."""
+"""The README and the HTTP reference state what a command of an agent can do."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.requirement("own-commands:told-plainly")
 @pytest.mark.parametrize("page", ["README.md", "docs/reference/http.md"])
-def test_a_page_says_that_there_is_no_sandbox_and_that_the_socket_is_a_courtesy(page: str) -> None:
+def test_a_page_says_there_is_no_sandbox_and_that_the_socket_is_no_boundary(page: str) -> None:
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
-    for words in ("sandbox yet", "courtesy", "environment of the service", "token"):
+    for words in ("o sandbox", "not a security boundary", "environment of the service", "token"):
         assert words in text, (page, words)

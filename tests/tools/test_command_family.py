@@ -98,7 +98,7 @@ def test_a_task_knows_the_message_and_the_work_it_came_from() -> None:
         await house.rest(20_000)
         [task] = tasks(house)
         assert task.parent_message_id is not None
-        cause = await house.store.reads.message(task.parent_message_id)
+        cause = await house.store.reads.queue.message(task.parent_message_id)
         assert cause is not None
         assert cause.message.kind is MessageKind.SYSTEM_TICK
         assert (task.work_item_id, task.agent_id) == (item.id, MAIN)
@@ -115,7 +115,7 @@ def test_a_result_is_a_message_of_the_runtime_and_never_the_operators_word() -> 
         await house.prompt("begin")
         await house.rest(120_000)
         rows = house.rows("select message_id from messages")
-        entries = [await house.store.reads.message(MessageId(row[0])) for row in rows]
+        entries = [await house.store.reads.queue.message(MessageId(row[0])) for row in rows]
         [result] = [
             entry.message
             for entry in entries

@@ -9,8 +9,8 @@ from holon.model.values import TaskId, TurnId
 from holon.ports.tasks import CommandSpawnError, RunningCommand
 from holon.ports.unavailable import (
     NoClock,
+    NoDirectories,
     NoFiles,
-    NoPlaces,
     NoShell,
     NoTasks,
     UnavailableError,
@@ -31,8 +31,8 @@ async def test_commands_and_files_are_refused() -> None:
     await NoShell().forget("r")
     with pytest.raises(FileRefusedError):
         NoFiles().under("/")
-    await NoPlaces().ensure("/")
-    assert await NoPlaces().resolved("/") is None
+    await NoDirectories().ensure("/")
+    assert await NoDirectories().resolved("/") is None
 
 
 async def test_time_is_not_made_up() -> None:

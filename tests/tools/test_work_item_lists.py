@@ -2,7 +2,7 @@
 
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.limits import WORK_ITEMS_LISTED_COUNT_MAX, WORK_ITEMS_WEIGHED_COUNT_MAX
 from holon.model.values import JsonValue, WorkItemId
 from tests.runtime.house import House, run_house
@@ -22,7 +22,7 @@ async def furnish(house: House) -> None:
     for objective in ("runs", "current", "blocked", "asks", "done", "done later"):
         await house.host.work.create(MAIN, objective=objective)
     await house.host.work.focus(WorkItemId("work_2"))
-    await house.host.work.edit(WorkItemId("work_3"), Edit(), blocked_by="rain")
+    await house.host.work.edit(WorkItemId("work_3"), WorkItemEdit(), blocked_by="rain")
     asks: JsonValue = {"work_item_id": "work_4", "plan_status": "needs_input"}
     await perform(house, "UpdateWorkItem", asks)
     await house.host.work.complete(WorkItemId("work_5"))

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.work.items import Edit
+from holon.decide.work.items import WorkItemEdit
 from holon.model.work import WorkItemState
 from holon.projections.events.presented import OperatorEvent
 from tests.projections.presented import present_all
@@ -165,8 +165,8 @@ def test_a_second_completion_that_fails_leaves_the_report_to_the_first() -> None
 
 async def told(house: House) -> list[OperatorEvent]:
     """What the operator is shown of the agent's events."""
-    after = (await house.store.reads.event_bounds(MAIN))[0]
-    return present_all(await house.store.reads.events_after(MAIN, after, limit=1_000))
+    after = (await house.store.reads.events.event_bounds(MAIN))[0]
+    return present_all(await house.store.reads.events.events_after(MAIN, after, limit=1_000))
 
 
 @pytest.mark.requirement("turn-complete:cut-off-turn-keeps-what-it-did")
@@ -237,10 +237,10 @@ def test_a_blocked_item_is_brought_up_again_when_its_reminder_comes() -> None:
 def test_a_change_that_overtakes_the_call_is_planned_again_from_fresh_rows(name: str) -> None:
     async def story(house: House) -> None:
         item = await house.host.work.create(MAIN, objective="deploy")
-        await house.host.work.edit(item.id, Edit(), blocked_by="rain")
+        await house.host.work.edit(item.id, WorkItemEdit(), blocked_by="rain")
         await house.prompt("begin")
         await house.rest(100)
-        await house.host.work.edit(item.id, Edit(), blocked_by=None)
+        await house.host.work.edit(item.id, WorkItemEdit(), blocked_by=None)
         await house.rest(2_000)
         told = receipts(house)[0]
         assert told["ok"] is True

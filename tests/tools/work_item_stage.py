@@ -140,7 +140,7 @@ def refusal_of(execution: ToolExecution) -> tuple[str, str | None]:
 
 async def item_in(house: House, work_item_id: str) -> WorkItemRecord:
     """An item as it stands."""
-    item = await house.store.reads.work_item(WorkItemId(work_item_id))
+    item = await house.store.reads.work.work_item(WorkItemId(work_item_id))
     assert item is not None
     return item
 

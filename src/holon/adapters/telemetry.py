@@ -1,12 +1,12 @@
-"""Spans by OpenTelemetry: one for a turn, below it one for each model round and each tool call.
+"""OpenTelemetry spans: one per turn, with a child span per model round and per tool call.
 
-Owns:  how the runtime's facts become spans and attributes, and the exporter the environment names.
-       Imported only where spans were asked for: the packages are optional, and loading them costs.
-Rule 1: attributes are ids, names, counts and outcomes; no text of a prompt, an answer, a call's
-        input or a result ever becomes one.
-Rule 2: everything else is the SDK's business, which reads OTEL_* itself: where to send, how often,
-        what to sample, and what the service is called.
-Rule 3: spans of turns that are open are kept here and nowhere else; leaving the turn ends them.
+Owns:  the mapping of runtime facts to spans and attributes, and the exporter the environment names.
+       Imported only when tracing is on: the packages are optional and slow to load.
+Rule 1: attributes are ids, names, counts and outcomes; never the text of a prompt, an answer, a
+        call's input or a result.
+Rule 2: everything else is left to the SDK, which reads OTEL_* itself: endpoint, batching, sampling,
+        service name.
+Rule 3: spans of open turns are held here only; leaving the turn ends them.
 """
 
 import os
@@ -26,7 +26,7 @@ from holon import __version__
 from holon.model.commits import FinishToolCall
 from holon.model.providers.attempts import TokenUsage
 from holon.model.turns.tools import ToolCallRecord, ToolCallState
-from holon.model.turns.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+from holon.model.turns.turn import Finish, ModelAnswered, ModelFailed, RoundTiming
 from holon.model.values import AgentId, TurnId, later, to_micros
 
 SERVICE: Final = "holon"
@@ -46,7 +46,7 @@ class SpanTracer:
         return _OpenTurn(self._tracer, self._open, agent_id, turn_id)
 
     def round_ended(
-        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+        self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """A model was asked, and answered or not."""
         told = _round_attributes(answer) | {"holon.context_build_ms": timing.context_build_ms}
@@ -153,7 +153,7 @@ def otlp_exporter() -> SpanExporter:
     return OTLPSpanExporter()
 
 
-def _round_attributes(answer: ModelSpoke | ModelFailed) -> dict[str, _Value]:
+def _round_attributes(answer: ModelAnswered | ModelFailed) -> dict[str, _Value]:
     timeline = answer.timeline
     told: dict[str, _Value] = {}
     if timeline is not None:

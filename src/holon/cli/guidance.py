@@ -1,8 +1,8 @@
-"""`holon skills`: what an agent may learn to do by reading.
+"""`holon skills`: manage the skills of an agent.
 
-Owns:  listing, installing, uninstalling and checking skills from a terminal.
-Rule 1: a path is completed here, where the operator stands.
-Rule 2: `check` ends with 1 when something is wrong with a skill.
+Owns:  listing, installing, uninstalling and checking skills.
+Rule 1: a path is resolved here, relative to the current directory.
+Rule 2: `check` exits with 1 if a skill has a problem.
 """
 
 import sys
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holon.cli.console import exit_codes
-from holon.cli.console.options import WORDS, with_home
+from holon.cli.console.options import TEXT, with_home
 from holon.cli.console.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def list_skills(target: Target) -> None:
 
 
 @skills.command()
-@click.argument("name", metavar="NAME_OR_PATH", type=WORDS)
+@click.argument("name", metavar="NAME_OR_PATH", type=TEXT)
 @click.option("--builtin", is_flag=True, help="NAME is a skill that comes with Holon.")
 @click.option("--remote", is_flag=True, help="NAME is owner/repo@skill on GitHub.")
 @click.option("--skill", metavar="SKILL", help="With --remote owner/repo: which of its skills.")
@@ -81,7 +81,7 @@ def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -
 
 
 @skills.command()
-@click.argument("name", metavar="NAME", type=WORDS)
+@click.argument("name", metavar="NAME", type=TEXT)
 @click.option("--force", is_flag=True, help="Also one that was changed, or made by hand.")
 @agent_options
 def uninstall(target: Target, *, name: str, force: bool) -> None:

@@ -1,13 +1,12 @@
 """The `holon` command.
 
 Owns:  the root command and the table of subcommands.
-Rule 1: a subcommand's module is imported only when it is used, so that `holon --version` costs no
-        more than reading this file.
-Rule 2: what is loaded at the start lives to the end, so it is not searched for garbage meanwhile,
-        and not when the program ends.
-Rule 3: a HolonError ends the process with one sentence and, where there is one, a hint; so does
-        an output that cannot be written. Who closes the pipe has read enough: that is no failure
-        to speak of. Ctrl-C ends every command with the same number.
+Rule 1: a subcommand's module is imported on use, so that `holon --version` loads only this file.
+Rule 2: objects loaded at start live until the end, so they are excluded from garbage collection,
+        and none runs at exit.
+Rule 3: a HolonError ends the process with its message and hint; so does output that cannot be
+        written. A closed pipe is not reported as a failure. Ctrl-C ends every command with the same
+        exit code.
 """
 
 import errno

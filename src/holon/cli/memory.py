@@ -1,6 +1,6 @@
-"""`holon memory`: what an agent remembers.
+"""`holon memory`: search and read the memory of an agent.
 
-Owns:  searching and reading an agent's memory from a terminal, and looking after its index.
+Owns:  searching and reading memory, and managing its index.
 """
 
 from collections.abc import Iterator

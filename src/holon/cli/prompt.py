@@ -1,8 +1,9 @@
-"""`holon prompt`: saying something to an agent.
+"""`holon prompt`: send a prompt to an agent.
 
-Owns:  what is sent, and how the answer is asked for until it is there.
-Rule 1: the message is queued by a request of its own, so that whatever ends the waiting can say so.
-Rule 2: the runtime waits, for a bounded time; the same request under the same key waits again.
+Owns:  the request, and waiting for the answer.
+Rule 1: the message is queued by a separate request, so that the command can always report it as
+        queued, however the wait ends.
+Rule 2: the runtime waits for a bounded time; repeating the request with the same key waits again.
 """
 
 import sys

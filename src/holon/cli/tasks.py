@@ -1,6 +1,6 @@
-"""`holon task`: commands that run in the background for an agent.
+"""`holon task`: background commands of an agent.
 
-Owns:  how tasks are started, listed, looked at, fed and stopped from a terminal.
+Owns:  starting, listing, showing and stopping tasks, and sending them input.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holon.cli.console import exit_codes
-from holon.cli.console.options import LABEL, OUTPUT_TOKENS, WORDS, YIELD_TIME, with_home
+from holon.cli.console.options import LABEL, OUTPUT_TOKENS, TEXT, YIELD_TIME, with_home
 from holon.cli.console.runtime_call import Target, agent_options, calls, page_options, quoted
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NOT_READY: Final = "not_ready"
 _TIMEOUT: Final = "timeout"
 
 
-_task_id = click.argument("task_id", metavar="TASK", type=WORDS)
+_task_id = click.argument("task_id", metavar="TASK", type=TEXT)
 
 
 class _RunsByDefault(click.Group):
@@ -53,9 +53,7 @@ def task() -> None:
 
 @task.command("run")
 @click.argument("summary", type=LABEL)
-@click.option(
-    "--cmd", required=True, type=WORDS, metavar="COMMAND", help="The command line to run."
-)
+@click.option("--cmd", required=True, type=TEXT, metavar="COMMAND", help="The command line to run.")
 @click.option("--workdir", metavar="DIR", help="Where, inside the agent's workspace.")
 @click.option("--shell", metavar="PATH", help="By which shell.")
 @click.option("--login", is_flag=True, help="As a login shell.")

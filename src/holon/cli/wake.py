@@ -1,10 +1,10 @@
-"""`holon timer`: what wakes an agent by the clock.
+"""`holon timer` and `holon trigger`: what wakes an agent.
 
-Owns:  creating, listing and cancelling timers from a terminal; listing, showing, replacing and
-       taking back an agent's external trigger, from a terminal.
-Rule 1: options without a command are those of `create`, as they were in earlier versions.
-Rule 2: the address is a secret. It stands on stdout alone, so that it can be piped to where secrets
-        are kept; what is said about it stands on stderr.
+Owns:  creating, listing and cancelling timers; listing, showing, rotating and revoking an agent's
+       external trigger.
+Rule 1: `holon timer` with options but without a command means `create`, as in earlier versions.
+Rule 2: a trigger address is a secret. It is the only output on stdout, so that it can be piped into
+        a secret store; everything else goes to stderr.
 """
 
 import sys
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 import click
 
 from holon.cli.console import exit_codes
-from holon.cli.console.options import LABEL, TIMER_AFTER, TIMER_EVERY, WORDS, with_home
+from holon.cli.console.options import LABEL, TEXT, TIMER_AFTER, TIMER_EVERY, with_home
 from holon.cli.console.runtime_call import Target, agent_options, calls, page_options
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _BAD_SCHEDULE: Final = "bad_schedule"
 
 
-class _Asked(TypedDict):
+class _TimerOptions(TypedDict):
     """The options of `create`."""
 
     after_ms: int | None
@@ -71,7 +71,7 @@ def timer() -> None:
 )
 @click.option("--summary", type=LABEL, metavar="TEXT", help="What the agent is told when it fires.")
 @agent_options
-def create(target: Target, /, **asked: Unpack[_Asked]) -> None:
+def create(target: Target, /, **asked: Unpack[_TimerOptions]) -> None:
     """Set a timer for an agent: after a while, or by a cron expression.
 
     \b
@@ -101,7 +101,7 @@ def create(target: Target, /, **asked: Unpack[_Asked]) -> None:
     target.show(answer, lambda: _told(answer))
 
 
-def _require_one_form(asked: _Asked) -> None:
+def _require_one_form(asked: _TimerOptions) -> None:
     """Refuse what is no timer, whoever would be asked for it."""
     if asked["every_ms"] is not None and not (asked["after_ms"] or asked["expression"]):
         raise click.UsageError("--every-ms needs --after-ms: when it first fires")
@@ -173,7 +173,7 @@ def list_timers() -> None:
 
 
 @timer.command()
-@click.argument("timer_id", metavar="TIMER", type=WORDS)
+@click.argument("timer_id", metavar="TIMER", type=TEXT)
 @calls("POST timers/{timer_id}/cancel", part="timer", lines=_told)
 def cancel() -> None:
     """Cancel a timer; it is silent from then on.

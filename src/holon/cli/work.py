@@ -1,6 +1,6 @@
-"""`holon work-item`: what an agent has to do.
+"""`holon work-item`: the work items of an agent.
 
-Owns:  listing, reading, adding, changing, picking and completing work items from a terminal.
+Owns:  listing, showing, creating, updating, picking and completing work items.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holon.cli.console.options import LABEL, OBJECTIVE, TIMER_AFTER, WORDS
+from holon.cli.console.options import LABEL, OBJECTIVE, TEXT, TIMER_AFTER
 from holon.cli.console.runtime_call import Target, agent_options, calls, page_options, quoted
 
 if TYPE_CHECKING:
     from holon.model.values import JsonValue
 
-_item_id = click.argument("item_id", metavar="ITEM", type=WORDS)
+_item_id = click.argument("item_id", metavar="ITEM", type=TEXT)
 _PLAN_STATUSES: Final = ("draft", "ready", "needs_input")
 
 

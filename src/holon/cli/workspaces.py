@@ -1,8 +1,8 @@
-"""`holon workspace`: where an agent works.
+"""`holon workspace`: the workspaces of an agent.
 
-Owns:  listing, attaching, leaving and forgetting workspaces from a terminal.
-Rule 1: a path is completed here, where the operator stands; symlinks are followed by the runtime,
-        and the answer shows where they led.
+Owns:  listing, attaching, leaving and forgetting workspaces.
+Rule 1: a path is resolved here, relative to the current directory; the runtime follows symlinks,
+        and the response shows the result.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holon.cli.console.options import WORDS, Place
+from holon.cli.console.options import TEXT, PathParam
 from holon.cli.console.runtime_call import Target, agent_options
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def list_workspaces(target: Target) -> None:
 
 
 @workspace.command()
-@click.argument("path", metavar="PATH", type=Place())
+@click.argument("path", metavar="PATH", type=PathParam())
 @agent_options
 def attach(target: Target, *, path: str) -> None:
     """Let an agent work in a directory, from its next command on.
@@ -78,7 +78,7 @@ def leave(target: Target) -> None:
 
 
 @workspace.command()
-@click.argument("workspace_id", metavar="ID", type=WORDS)
+@click.argument("workspace_id", metavar="ID", type=TEXT)
 @agent_options
 def detach(target: Target, *, workspace_id: str) -> None:
     """Make an agent forget a workspace it is not in. No file is touched.

@@ -1,14 +1,14 @@
-"""One connection to a runtime: a request out, an answer in.
+"""A connection of the command line to a runtime: sends a request, reads the response.
 
-Owns:  HTTP/1.1 as a client needs it, over a socket file or an address, and who is at the other end.
-       The standard library's client takes longer to load than most commands take to run.
-Rule 1: over a socket file nothing is said before the kernel has told that its owner is ours: a
-        request may hold what only the operator may read.
-Rule 2: every way in which nobody answers becomes one of three errors: nobody is there, whoever is
-        there does not speak our language, or it stopped speaking.
-Rule 3: over a socket file what is only read begins to be answered at once, or not at all: whoever
-        looks at a service that hangs is told so soon. What changes something may take its time.
-Rule 4: an answer that ends before it is whole is never taken for a whole one.
+Owns:  HTTP/1.1 as far as a client needs it, over a Unix socket or TCP; the check of the server's
+       identity. `http.client` takes longer to import than most commands take to run.
+Rule 1: over a Unix socket nothing is sent before the kernel has confirmed that the server runs as
+        our user: a request may contain operator data.
+Rule 2: every failure to get a response is one of three errors: no runtime, a server that is not a
+        runtime, or a runtime that does not respond.
+Rule 3: over a Unix socket a read-only request has a short timeout, so that a hanging service is
+        detected quickly. A request that changes something may take longer.
+Rule 4: a truncated response is never taken for a complete one.
 """
 
 import os
@@ -49,7 +49,7 @@ class SilentRuntimeError(HolonError):
     hint = "look at: holon daemon status, holon daemon logs"
 
 
-class Answer:
+class HttpResponse:
     """What came back; the body is read as it is needed."""
 
     def __init__(self, status: int, pieces: Iterator[bytes]) -> None:
@@ -81,7 +81,7 @@ class Connection:
 
     def send(
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes = b""
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request and return the beginning of its answer."""
         lines = {"Host": _host_name(self._endpoint), **_credentials(self._endpoint), **headers}
         if body or method not in ("GET", "HEAD"):
@@ -98,7 +98,7 @@ class Connection:
                 raise NotHttpError("it hung up without an answer")
             came = parser.feed(heard)
         self._socket.settimeout(self._timeout_s)
-        return Answer(parser.head.status, _pieces(self._socket, parser, came))
+        return HttpResponse(parser.head.status, _pieces(self._socket, parser, came))
 
     def close(self) -> None:
         """Hang up."""

@@ -1,9 +1,9 @@
-"""Typed calls to a runtime.
+"""Typed calls to the control API.
 
-Owns:  one request and its answer, and the one error for a request that was refused.
-Rule 1: an answer is bounded, and read as the type the caller names; a runtime of a nearby version
-        may answer more than we know where that type lets it.
-Rule 2: a refusal is an error with the runtime's own words: code, sentence and hint.
+Owns:  one request and its response; the error for a refused request.
+Rule 1: a response is bounded and decoded to the type the caller names; unknown fields of a newer
+        runtime are ignored where that type allows it.
+Rule 2: a refusal raises an error with the runtime's code, message and hint.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from holon.client.connection import (
-    Answer,
     Connection,
     ForeignServerError,
+    HttpResponse,
     connection_errors,
     shown,
 )
@@ -92,7 +92,9 @@ class ControlClient:
         return self.call("POST", path, returns, body=body, idempotency_key=idempotency_key)
 
     @contextmanager
-    def open_stream(self, path: str, query: Query | None, *, timeout_s: float) -> Iterator[Answer]:
+    def open_stream(
+        self, path: str, query: Query | None, *, timeout_s: float
+    ) -> Iterator[HttpResponse]:
         """Give the answer to a request whose end nobody knows while the block runs."""
         connection = Connection(self.endpoint, timeout_s=timeout_s)
         with closing(connection), connection_errors(self.endpoint):

@@ -1,10 +1,10 @@
-"""Where the runtime is that a command wants to talk to.
+"""Finds the runtime a command talks to.
 
-Owns:  finding it: flags, then the environment, then the files of the home.
-Rule 1: a home's own token goes only to the address its own runtime wrote down, while that very
-        process lives: afterwards anybody may listen there. Whoever is named by hand gets the token
-        that is named by hand.
-Rule 2: nothing is sent here. That somebody listens is found out by calling.
+Owns:  the search order: options, then environment, then the run files of the home.
+Rule 1: the token of a home is sent only to the address its runtime recorded, and only while that
+        very process is alive: afterwards another program may listen there. An address given
+        explicitly gets only the token given explicitly.
+Rule 2: nothing is sent here. Whether the endpoint responds is found out by calling it.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class TcpEndpoint(NamedTuple):
 Endpoint: TypeAlias = UnixEndpoint | TcpEndpoint
 
 
-class Wanted(NamedTuple):
+class EndpointOptions(NamedTuple):
     """What was said about it by hand."""
 
     connect: str | None = None
@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
     token_file: Path | None = None
 
 
-def find_endpoint(home: Path, wanted: Wanted, environ: Mapping[str, str]) -> Endpoint:
+def find_endpoint(home: Path, wanted: EndpointOptions, environ: Mapping[str, str]) -> Endpoint:
     """Return where to call, or raise NoRuntimeError, BadEndpointError or BadTokenError."""
     files = RunPaths(home)
     if wanted.connect is not None:
@@ -83,7 +83,9 @@ def find_endpoint(home: Path, wanted: Wanted, environ: Mapping[str, str]) -> End
     raise NoRuntimeError(f"no runtime serves {home}")
 
 
-def _named(address: str, files: RunPaths, wanted: Wanted, environ: Mapping[str, str]) -> Endpoint:
+def _named(
+    address: str, files: RunPaths, wanted: EndpointOptions, environ: Mapping[str, str]
+) -> Endpoint:
     if address.startswith("unix:"):
         return UnixEndpoint(Path(address.removeprefix("unix:").removeprefix("//")))
     try:
@@ -104,7 +106,7 @@ def _named(address: str, files: RunPaths, wanted: Wanted, environ: Mapping[str, 
 
 
 def _token(
-    found: TcpEndpoint, files: RunPaths, wanted: Wanted, environ: Mapping[str, str]
+    found: TcpEndpoint, files: RunPaths, wanted: EndpointOptions, environ: Mapping[str, str]
 ) -> str | None:
     if wanted.token is not None:
         return wanted.token

@@ -1,12 +1,11 @@
-"""Following a stream of events, across breaks of the connection.
+"""Follows an event stream across reconnects.
 
-Owns:  reading Server-Sent Events, and going on after the last one that came.
-Rule 1: an event is yielded once: after a break the stream is asked for from the last id on. That
-        a runtime says why it ends one is such a break; whether it goes on, the next answer says.
-Rule 2: what comes is an event of a runtime, or an error: it may be another program's stream.
-Rule 3: a stream that breaks again and again is given up; a cursor the runtime does not know any
-        more is an error at once, for the caller to start over. So is one of another timeline: the
-        home was restored from a backup meanwhile.
+Owns:  reading server-sent events, and resuming after the last one received.
+Rule 1: an event is yielded once: after a break the stream is resumed from the last id. A closing
+        frame of the runtime counts as a break; the response to the reconnect decides what follows.
+Rule 2: data that is not an event of a runtime is an error: the server may be another program.
+Rule 3: a stream that breaks repeatedly is given up. An unknown cursor is an error at once, so that
+        the caller starts over; so is a cursor of another epoch, after the home was restored.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from holon.client.connection import Answer, ForeignServerError, SilentRuntimeError
+from holon.client.connection import ForeignServerError, HttpResponse, SilentRuntimeError
 from holon.client.control_client import ControlClient, Query
 from holon.client.endpoint import NoRuntimeError
 from holon.model.limits import (
@@ -93,7 +92,7 @@ def envelope_of(event: SseEvent) -> JsonValue:
     return told
 
 
-def read_events(answer: Answer) -> Iterator[SseEvent]:
+def read_events(answer: HttpResponse) -> Iterator[SseEvent]:
     """Yield the events of one answer until it ends; comments keep it alive and say nothing.
 
     One without data is no event: its id says how far what was passed over reaches.

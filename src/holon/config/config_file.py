@@ -1,15 +1,15 @@
-"""Reading `<home>/config.toml`.
+"""Reads `<home>/config.toml`.
 
-Owns:  the tree, and the sentences: each names the key, where the value came from, what was expected
-       and what comes nearest; the file's place, its values as (path, value) pairs, and the line a
-       value stands on.
-Rule 1: a sentence repeats a bad value only where the setting allows it (Setting.may_be_quoted).
-Rule 2: no file is an empty configuration. A file that is not TOML is refused as a whole.
+Owns:  the errors of configuration; the path of the file, its values as (path, value) pairs, and the
+       line of each value. A message names the key, the source, what was expected and the closest
+       match.
+Rule 1: a message repeats an invalid value only if the setting allows it (Setting.may_be_quoted).
+Rule 2: a missing file is an empty configuration. A file that is not TOML is refused as a whole.
 
 BadInputError
-└── BadConfigError           the root: nothing was changed, the process ends with 2
+└── BadConfigError           the root: nothing was changed, the process exits with 2
     ├── UnknownSettingError  no setting has this key
-    ├── BadSettingError      the value does not fit the setting
+    ├── BadSettingError      the value is not of the setting's type
     └── BadConfigFileError   config.toml is not TOML, or not text
 """
 

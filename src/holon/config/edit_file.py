@@ -1,11 +1,11 @@
-"""Changing `<home>/config.toml`.
+"""Edits `<home>/config.toml`.
 
-Owns:  setting and unsetting values in the file a person may also edit by hand.
-Rule 1: comments, order and spacing stay as they are; only the named values change.
-Rule 2: an edit is checked before it is written and written whole. One that is refused, or that the
-        disk refuses, leaves the file byte for byte as it was.
-        The result is parsed anew and must differ from the old in the named values only.
-Rule 3: a fault elsewhere in the file does not stand in the way of mending this value.
+Owns:  setting and unsetting values in a file that people edit as well.
+Rule 1: comments, order and spacing are preserved; only the named values change.
+Rule 2: an edit is validated before it is written, and written atomically: the result is parsed and
+        must differ from the old file in the named values only. A refused or failed edit leaves the
+        file byte for byte as it was.
+Rule 3: an invalid setting elsewhere in the file does not prevent an edit of this value.
 """
 
 import tomllib
@@ -28,7 +28,7 @@ from holon.config.config_file import (
     read_config,
 )
 from holon.config.setting_keys import SettingKey, dotted
-from holon.config.value_forms import PlainValue
+from holon.config.value_types import PlainValue
 from holon.model.limits import CONFIG_FILE_BYTES_MAX
 from holon.model.values import JsonValue
 

@@ -1,10 +1,10 @@
-"""The environment variables Holon reads or sets, by name.
+"""The environment variables Holon reads or sets.
 
-Owns:  the names that are no setting, and the families that carry a provider's id in their name.
-       A setting's own variable stands in config/settings with the setting.
-Rule 1: a variable that is set to nothing counts as not set.
-Rule 2: variables nobody knows are left alone: other programs may use the prefix. `unknown_names`
-        tells a person about those that look like a slip.
+Owns:  the names that are not settings, and the families with a provider's id in the name. A
+       setting's own variable is declared with the setting in config/settings.
+Rule 1: a variable with an empty value counts as unset.
+Rule 2: unknown variables are ignored: other programs may use the prefix. `unknown_names` reports
+        those that look misspelled.
 """
 
 import re

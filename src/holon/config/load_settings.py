@@ -1,11 +1,12 @@
-"""The settings in force, and where each came from.
+"""Resolves the effective settings and the source of each value.
 
-Owns:  the order of sources: default < config.toml < environment < command line; one short text that
-       stands for everything a runtime was started with.
-Rule 1: a value keeps its source: a person who wonders is told the line, the variable or the flag.
-Rule 2: `load_settings` gives settings only when everything fits. `inspect_settings` also reports on
-        a broken configuration: it takes what fits and names each fault.
-Rule 3: it is made of effective values, wherever they came from, and tells nothing about them.
+Owns:  the precedence of sources: default < config.toml < environment < command line; the
+       fingerprint of a runtime's configuration.
+Rule 1: a value keeps its source, so that messages can name the line, the variable or the option.
+Rule 2: `load_settings` succeeds only if every value is valid. `inspect_settings` also reports on an
+        invalid configuration: it uses the valid values and lists each fault.
+Rule 3: the fingerprint is computed from effective values, whatever their source, and does not
+        reveal them.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from holon.config.config_file import (
     read_config,
 )
 from holon.config.environment_names import read_family
-from holon.config.plane_settings import (
+from holon.config.runtime_settings import (
     KnownValue,
     budgets_of,
     github_base_of,
@@ -38,13 +39,13 @@ from holon.config.plane_settings import (
 )
 from holon.config.setting_keys import SettingKey, find_key, key_at, key_of, unknown_key
 from holon.config.settings import SETTINGS, VARIABLES
-from holon.config.value_forms import PlainValue, UnfitError
+from holon.config.value_types import InvalidValueError, PlainValue
 from holon.decide.text.bounded import OutputBudget
 from holon.model.agents import GITHUB_ARCHIVES
 from holon.model.budgets import BudgetPolicy
 from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import EVENT_TEXT_CHARS_MAX
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from holon.model.queue import WebhookSetting
 from holon.model.record import Record
 from holon.model.tasks import TaskQuota
@@ -73,7 +74,7 @@ class Settings(Record, frozen=True, kw_only=True):
     """Everything a host is built from."""
 
     home: Path
-    plane: PlaneSettings
+    plane: ProviderResolverSettings
     retention: RetentionPolicy
     output_budget: OutputBudget
     reminders: ReminderPolicy
@@ -92,7 +93,7 @@ class Inspection(Record, frozen=True, kw_only=True):
     faults: tuple[BadConfigError, ...] = ()
 
 
-class _Offer(Record, frozen=True, kw_only=True):
+class _Candidate(Record, frozen=True, kw_only=True):
     """A value a source has for a setting, not yet read."""
 
     key: SettingKey
@@ -101,7 +102,7 @@ class _Offer(Record, frozen=True, kw_only=True):
     where: str
 
 
-_Found = _Offer | BadConfigError
+_Found = _Candidate | BadConfigError
 
 
 def load_settings(
@@ -152,8 +153,8 @@ def inspect_settings(
 def read_text(key: SettingKey, text: str, *, where: str) -> PlainValue:
     """Return the value a person typed for a setting, or raise BadSettingError."""
     try:
-        return key.setting.form.from_text(text)
-    except UnfitError as unfit:
+        return key.setting.value_type.from_text(text)
+    except InvalidValueError as unfit:
         raise _bad_setting(key, text, where, unfit.nearest) from None
 
 
@@ -172,14 +173,14 @@ def _from_file(config: ConfigText) -> Iterator[_Found]:
             where = config.where(path)
             yield type(fault)(f"{fault.message} (from {where})", hint=fault.hint)
         else:
-            yield _Offer(key=key, raw=raw, source=SourceKind.FILE, where=config.where(path))
+            yield _Candidate(key=key, raw=raw, source=SourceKind.FILE, where=config.where(path))
 
 
 def _from_environment(environ: Mapping[str, str], providers: Iterable[str]) -> Iterator[_Found]:
     for name in sorted(environ):
         key = _key_of_variable(name, providers)
         if key is not None and environ[name].strip():
-            yield _Offer(
+            yield _Candidate(
                 key=key, raw=environ[name], source=SourceKind.ENVIRONMENT, where=f"${name}"
             )
 
@@ -201,17 +202,17 @@ def _from_flags(flags: Mapping[str, str]) -> Iterator[_Found]:
         except BadConfigError:
             yield unknown_key(text, where="the command line")
         else:
-            yield _Offer(key=key, raw=raw, source=SourceKind.FLAG, where="the command line")
+            yield _Candidate(key=key, raw=raw, source=SourceKind.FLAG, where="the command line")
 
 
 def _value_of(found: _Found) -> SettingValue:
     if isinstance(found, BadConfigError):
         raise found
-    form = found.key.setting.form
+    value_type = found.key.setting.value_type
     try:
-        read = form.from_file if found.source is SourceKind.FILE else form.from_text
+        read = value_type.from_file if found.source is SourceKind.FILE else value_type.from_text
         value = read(found.raw)
-    except UnfitError as unfit:
+    except InvalidValueError as unfit:
         raise _bad_setting(found.key, found.raw, found.where, unfit.nearest) from None
     return SettingValue(key=found.key, value=value, source=found.source, where=found.where)
 
@@ -221,7 +222,7 @@ def _bad_setting(
 ) -> BadSettingError:
     got = f", not {repr(raw)[:EVENT_TEXT_CHARS_MAX]}" if key.setting.may_be_quoted else ""
     return BadSettingError(
-        f"{key}: expected {key.setting.form.words}{got} (from {where})",
+        f"{key}: expected {key.setting.value_type.expected}{got} (from {where})",
         hint=None if nearest is None else f"did you mean {nearest}?",
     )
 

@@ -1,11 +1,10 @@
-"""From the words of a key to a row of the table, and back.
+"""Parses and formats setting keys, and generates the JSON schema of config.toml.
 
-Owns:  keys as people type them (`models.catalog."openai/gpt-5.4".output_tokens_max`) and as TOML
-       nests them; the schema editors and scripts may check a config.toml against, read off the
-       settings table.
-Rule 1: quotes around a name are optional on the command line, because shells eat them; the fixed
-        words around the name say where it ends.
-Rule 2: a key nobody knows is answered with the one that comes nearest.
+Owns:  keys as typed (`models.catalog."openai/gpt-5.4".output_tokens_max`) and as nested in TOML;
+       the schema derived from the settings table.
+Rule 1: quotes around a name are optional on the command line, because shells remove them; the fixed
+        parts of the key delimit the name.
+Rule 2: an unknown key is answered with the closest match.
 """
 
 import re
@@ -102,7 +101,7 @@ def unknown_key(text: str, *, where: str | None = None) -> UnknownSettingError:
         return UnknownSettingError(f"{text!r} is not a setting{seen}", hint=_ALL_SHOWN)
     setting = next(one for one in SETTINGS if near[0] in _forms_of(one, text))
     return UnknownSettingError(
-        f"{text!r} is not a setting{seen}; the nearest is {near[0]}, {setting.form.words}",
+        f"{text!r} is not a setting{seen}; the nearest is {near[0]}, {setting.value_type.expected}",
         hint=_ALL_SHOWN,
     )
 
@@ -210,7 +209,7 @@ def _below(table: dict[str, JsonValue], part: str) -> dict[str, JsonValue]:
 
 
 def _described(setting: Setting) -> dict[str, JsonValue]:
-    described = {"description": setting.says, **setting.form.schema()}
+    described = {"description": setting.says, **setting.value_type.schema()}
     if setting.default is not None:
         plain = setting.default
         described["default"] = list(plain) if isinstance(plain, tuple) else plain

@@ -1,16 +1,16 @@
-"""Is there a runtime, is it ours, and how is it?
+"""Probes the runtime of a home, and reports its status.
 
-Owns:  which files those are, and removing them; looking at a home from outside, and what `holon
-       daemon status` says of it.
-Rule 1: a file is removed only when it is ours, of the kind it should be, and nobody it could belong
-        to lives or listens. Whatever else stands there stays, and a start fails on it.
-Rule 2: four cases and no others: it runs and answers, it runs and is silent, it is gone (perhaps
-        with files left behind), or somebody else is in its place.
-Rule 3: a process is the one that was written down only if number, start time and boot agree, or the
-        kernel names it as the one that listens on the home's own socket.
-Rule 4: a home that was copied says who served its original. That process is not looked for: the
-        copy has no runtime until one is started on it, and what it is is said.
-Rule 5: an answer of a nearby version is good enough if it names the home and the process.
+Owns:  the four results of a probe; the status report of `holon daemon status`; finding and removing
+       stale run files.
+Rule 1: a file is removed only if it is ours, of the expected kind, and no live process owns it or
+        listens on it. Any other file stays, and a start fails on it.
+Rule 2: four results: running; unresponsive; not running (perhaps with stale files); or a foreign
+        process or file in the runtime's place.
+Rule 3: a process is the recorded one only if pid, start time and boot id agree, or if the kernel
+        names it as the listener on the home's own socket.
+Rule 4: a copied home contains the record of its original's process. That process is not probed: the
+        copy has no runtime until one is started on it, and the status says that it is a copy.
+Rule 5: a response of a nearby version is accepted if it names the home and the process.
 """
 
 import os
@@ -84,43 +84,43 @@ class Running(NamedTuple):
     process: ProcessIdentity | None
 
 
-class Silent(NamedTuple):
+class Unresponsive(NamedTuple):
     """It lives and does not answer."""
 
     process: ProcessIdentity
 
 
-class Gone(NamedTuple):
+class NotRunning(NamedTuple):
     """Nobody serves the home; these files of an earlier process are still there."""
 
     left_behind: tuple[Path, ...]
 
 
-class Foreign(NamedTuple):
+class ForeignProcess(NamedTuple):
     """Something that is not ours is in the runtime's place."""
 
     what: str
 
 
-Look: TypeAlias = Running | Silent | Gone | Foreign
+RuntimeProbe: TypeAlias = Running | Unresponsive | NotRunning | ForeignProcess
 
 
-def look_at(files: RunFiles) -> Look:
+def probe_runtime(files: RunFiles) -> RuntimeProbe:
     """Find out who serves a home."""
     record = files.read_record()
     written_down = None if record is None else record.identity()
     lives = is_living(written_down)
     found = _answer_on(files)
-    if isinstance(found, Running | Foreign):
+    if isinstance(found, Running | ForeignProcess):
         return found
     if written_down is not None and lives:
-        return Silent(written_down)
+        return Unresponsive(written_down)
     if found is not None:  # somebody listens, and is not who was written down
-        return Silent(found)
-    return Gone(stale_files(files))
+        return Unresponsive(found)
+    return NotRunning(stale_files(files))
 
 
-def _answer_on(files: RunFiles) -> Running | Foreign | ProcessIdentity | None:
+def _answer_on(files: RunFiles) -> Running | ForeignProcess | ProcessIdentity | None:
     """What answers on the socket: a runtime, a stranger, somebody silent of ours, or nobody."""
     foreign = _foreign_file(files.socket)
     if foreign is not None:
@@ -131,13 +131,13 @@ def _answer_on(files: RunFiles) -> Running | Foreign | ProcessIdentity | None:
     except NoRuntimeError:
         return None
     except (ForeignServerError, ControlError) as error:
-        return Foreign(f"another program answers on {files.socket}: {error.message}")
+        return ForeignProcess(f"another program answers on {files.socket}: {error.message}")
     except SilentRuntimeError:
         return _silent(files, client.server_pid)
     if status is None:
-        return Foreign(f"another program answers on {files.socket}")
+        return ForeignProcess(f"another program answers on {files.socket}")
     if Path(status.home_dir).resolve() != files.home.resolve():
-        return Foreign(f"{files.socket} is answered by the runtime of {status.home_dir}")
+        return ForeignProcess(f"{files.socket} is answered by the runtime of {status.home_dir}")
     return Running(status, None if client.server_pid is None else identity_of(client.server_pid))
 
 
@@ -155,23 +155,23 @@ def _understood(answer: JsonValue) -> RuntimeStatus | None:
         return None
 
 
-def _silent(files: RunFiles, pid: int | None) -> Foreign | ProcessIdentity | None:
+def _silent(files: RunFiles, pid: int | None) -> ForeignProcess | ProcessIdentity | None:
     """Who listens without answering; only one that was written down is ours."""
     record = files.read_record()
     if pid is None:
         return None  # it broke off while we came: it is about to be gone
     if record is None or record.pid != pid:
-        return Foreign(f"another program (process {pid}) listens on {files.socket}")
+        return ForeignProcess(f"another program (process {pid}) listens on {files.socket}")
     return identity_of(pid)
 
 
-def _foreign_file(path: Path) -> Foreign | None:
+def _foreign_file(path: Path) -> ForeignProcess | None:
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
-        return Foreign(f"{path} is not a socket of ours")
+        return ForeignProcess(f"{path} is not a socket of ours")
     return None
 
 
@@ -182,17 +182,17 @@ def status_of(
 
     `fingerprint` is what one would be started with, and `replaced_by` the command that does so.
     """
-    return told(files, look_at(files), fingerprint=fingerprint, replaced_by=replaced_by)
+    return told(files, probe_runtime(files), fingerprint=fingerprint, replaced_by=replaced_by)
 
 
 def told(
-    files: RunFiles, found: Look, *, fingerprint: str | None, replaced_by: str = _RESTART
+    files: RunFiles, found: RuntimeProbe, *, fingerprint: str | None, replaced_by: str = _RESTART
 ) -> DaemonStatus:
     """Return what a look amounts to."""
     match found:
         case Running(status=status):
             return _running(files, status, fingerprint, replaced_by)
-        case Silent(process=process):
+        case Unresponsive(process=process):
             return _down(
                 files,
                 state=DaemonState.RUNNING,
@@ -201,7 +201,7 @@ def told(
                 "see: holon daemon logs",
                 pid=process.pid,
             )
-        case Gone(left_behind=left) if (copied := said_of_copy(files)) is not None:
+        case NotRunning(left_behind=left) if (copied := said_of_copy(files)) is not None:
             return _down(
                 files,
                 state=DaemonState.STALE if left else DaemonState.STOPPED,
@@ -209,14 +209,14 @@ def told(
                 message=copied,
                 stale=left,
             )
-        case Gone(left_behind=()):
+        case NotRunning(left_behind=()):
             return _down(
                 files,
                 state=DaemonState.STOPPED,
                 connectivity=ControlConnectivity.NOT_TRIED,
                 message="no runtime runs; start one with: holon daemon start",
             )
-        case Gone(left_behind=left):
+        case NotRunning(left_behind=left):
             return _down(
                 files,
                 state=DaemonState.STALE,
@@ -224,7 +224,7 @@ def told(
                 message="the runtime is gone and left files behind; a start cleans them up",
                 stale=left,
             )
-        case Foreign(what=what):
+        case ForeignProcess(what=what):
             return _down(
                 files,
                 state=DaemonState.STOPPED,
@@ -325,7 +325,7 @@ def last_turn_failure(home: Path) -> LastFailure | None:
     async def read() -> BriefRecord | None:
         with open_untouched(database_path(home)) as connection:
             connection.execute("commit")  # the reads begin a transaction of their own
-            return await SqliteReads(connection).last_failure()
+            return await SqliteReads(connection).events.last_failure()
 
     try:
         failed = anyio.run(read)

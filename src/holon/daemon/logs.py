@@ -1,11 +1,11 @@
-"""Reading a log while it grows.
+"""Reads the end of the service log, and follows it across rotation.
 
-Owns:  the report. Lines are as they were written; making them fit for a terminal is the terminal's;
-       what was appended since the last look, across files.
-Rule 1: a log that is moved aside is read to its end, and then the one that stands in its place from
-        its beginning: no line is lost by the move, none comes twice.
-Rule 2: a line is handed out once it is whole, at most as long as a line is shown; a link, or
-        anything else that is no plain file, is not read.
+Owns:  the report of `holon daemon logs`; the follower. Lines are returned as written; the terminal
+       layer sanitizes them.
+Rule 1: a rotated log is read to its end, then the new file from its beginning: rotation neither
+        loses nor repeats a line.
+Rule 2: a line is returned once it is complete, truncated to the display limit. A symlink or
+        anything else that is not a regular file is not read.
 """
 
 import os
@@ -64,7 +64,7 @@ def log_report(files: RunFiles, *, lines_max: int, status: DaemonStatus | None =
     )
 
 
-class GrowingTail:
+class LogFollower:
     """The end of a log, from now on. Close it when done."""
 
     def __init__(self, path: Path) -> None:

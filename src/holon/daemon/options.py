@@ -1,13 +1,13 @@
-"""What can be known of a new process before the old one is ended for it.
+"""Options of a service across restarts, and the checks before a restart.
 
-Owns:  the command that replaces a service by one with another configuration; the checks of a
-       restart, and the options an earlier process wrote down.
-Rule 1: a restart keeps what it is not told to change, so the command names what differs, and no
-        more. What no option takes back needs a restart from the defaults.
-Rule 2: a token is not spelled out: what is printed may be read by others.
-Rule 3: whatever would keep the new process from coming up is refused here, as far as it can be seen
-        from outside: a healthy service is not given up for one that cannot start.
-Rule 4: an address the old process itself holds is no obstacle: it is free once that has ended.
+Owns:  the options an earlier process recorded; the checks of a restart; the command that changes
+       the configuration of a running service.
+Rule 1: a restart keeps options it is not given, so the command names only what differs. An option
+        that cannot be unset requires a restart from the defaults.
+Rule 2: a token is not printed: other users may read the output.
+Rule 3: what would keep the new process from starting is refused here, as far as it can be checked
+        from outside: a healthy service is not ended for one that cannot start.
+Rule 4: an address held by the old process is no obstacle: it is released when that process ends.
 """
 
 import os

@@ -1,16 +1,17 @@
-"""Starting and stopping a runtime in the background.
+"""Starts, stops and restarts a runtime in the background.
 
-Owns:  turning a request to serve into a program, its arguments and its environment; `holon daemon
+Owns:  translating a serve request to a program, its arguments and its environment; `holon daemon
        start`, `stop` and `restart`.
-Rule 1: the program gets what was asked for and nothing else, so that its fingerprint is ours.
-Rule 2: a token never stands among the arguments, where every user of the machine can read it.
-Rule 3: one at a time for a home: whoever comes second waits, and finds what the first one did.
-Rule 4: starting what already runs with the same effective configuration is a success; with another
-        one it is refused, and so is a place that is not ours. Nothing is ended by a start.
-Rule 5: what is asked for is checked before anything is stopped.
-Rule 6: an end is asked for first, then signalled to exactly the process that serves, and only then
-        forced; a runtime that declines to end for whoever asks is left alone.
-Rule 7: a start that is interrupted leaves nothing running that it has not told of.
+Rule 1: the program gets exactly the requested options, so that both compute the same fingerprint.
+Rule 2: a token is never among the arguments, which every user of the machine can read.
+Rule 3: one operation per home at a time: a second one waits, and sees the result of the first.
+Rule 4: starting a service that already runs with the same effective configuration succeeds; with
+        another one it is refused, and so is a path occupied by something else. A start ends
+        nothing.
+Rule 5: a request is checked completely before anything is stopped.
+Rule 6: shutdown is requested first, then the serving process is signalled, and finally killed. A
+        runtime that refuses to shut down for this caller is left alone.
+Rule 7: an interrupted start leaves no process running that was not reported.
 """
 
 import os
@@ -32,7 +33,7 @@ from holon.adapters.system.detached_process import (
     READY_HANDLE,
     DetachedProcess,
     LivingProcess,
-    Waited,
+    ReadyOutcome,
 )
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, is_full, require_safe_home
@@ -42,15 +43,15 @@ from holon.adapters.system.private_file import folder_lock, make_home
 from holon.adapters.system.run_files import RunFiles
 from holon.client.connection import ForeignServerError, SilentRuntimeError
 from holon.client.control_client import ControlClient, ControlError
-from holon.client.endpoint import NoRuntimeError, UnixEndpoint, Wanted, find_endpoint
+from holon.client.endpoint import EndpointOptions, NoRuntimeError, UnixEndpoint, find_endpoint
 from holon.config.environment_names import CALLBACK_BASE_URL, CONTROL_TOKEN
 from holon.config.load_settings import Settings
 from holon.daemon.health import (
-    Foreign,
-    Gone,
+    ForeignProcess,
+    NotRunning,
     Running,
-    Silent,
-    look_at,
+    Unresponsive,
+    probe_runtime,
     remove_stale,
     said_of_copy,
     told,
@@ -162,20 +163,20 @@ class Daemon:
             prepare_run_folder(self.files.folder)
 
     def _start(self) -> DaemonStatus:
-        match look_at(self.files):
+        match probe_runtime(self.files):
             case Running(status=status) as found:
                 self._require_same(status)
                 FailureFiles(self.files).clear()
                 already = told(self.files, found, fingerprint=self.fingerprint)
                 return _saying(already, f"already running as process {status.pid}", ok=True)
-            case Silent(process=process):
+            case Unresponsive(process=process):
                 raise DaemonError(
                     f"process {process.pid} serves this home and does not answer",
                     hint="look at: holon daemon logs; to replace it: holon daemon restart",
                 )
-            case Foreign(what=what):
+            case ForeignProcess(what=what):
                 raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
-            case Gone():
+            case NotRunning():
                 require_token(self.asked)
                 held = hold_home(self.settings.home)  # not while `holon run`, say, has it
                 try:
@@ -197,7 +198,7 @@ class Daemon:
         """Whether the token that is asked for is in force; it is no part of fingerprints."""
         if self.asked.token is None or status.http_addr is None:
             return True
-        wanted = Wanted(connect=f"http://{status.http_addr}", token=self.asked.token)
+        wanted = EndpointOptions(connect=f"http://{status.http_addr}", token=self.asked.token)
         try:
             client = ControlClient(find_endpoint(self.settings.home, wanted, {}))
             return client.get(READINESS_PATH, ReadinessAnswer).ok
@@ -230,13 +231,13 @@ class Daemon:
     def _watched(self, process: DetachedProcess, began: datetime) -> DaemonStatus:
         """Wait until it is ready, and a moment longer."""
         match process.wait_ready(ms_max=self.ready_ms_max):
-            case Waited.READY:
+            case ReadyOutcome.READY:
                 pass
-            case Waited.ENDED:
+            case ReadyOutcome.ENDED:
                 process.ends_within(DAEMON_SIGNAL_MS_MAX)  # it may still be writing down why
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
                 raise self._failed(began, "it ended before it was ready")
-            case Waited.TOO_LONG:
+            case ReadyOutcome.TOO_LONG:
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
                 seconds = self.ready_ms_max // 1_000
                 raise self._failed(began, f"it was not ready after {seconds} s")
@@ -244,8 +245,8 @@ class Daemon:
             process.end(grace_ms=0)
             raise self._failed(began, "it ended right after it was ready")
         for _ in range(_LOOKS_COUNT_MAX):  # it may be busy with what the last process left
-            found = look_at(self.files)
-            if not isinstance(found, Silent):
+            found = probe_runtime(self.files)
+            if not isinstance(found, Unresponsive):
                 break
         if not isinstance(found, Running) or found.status.pid != process.pid:
             process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
@@ -273,26 +274,26 @@ def stop(home: Path) -> DaemonStatus:
     """End the runtime of a home, if there is one; raises when it cannot be ended."""
     files = RunFiles(home)
     if not files.folder.is_dir():
-        return _saying(told(files, Gone(()), fingerprint=None), _NOTHING_RAN, ok=True)
+        return _saying(told(files, NotRunning(()), fingerprint=None), _NOTHING_RAN, ok=True)
     with folder_lock(files.folder):
         message = stop_now(files)
-    return _saying(told(files, look_at(files), fingerprint=None), message, ok=True)
+    return _saying(told(files, probe_runtime(files), fingerprint=None), message, ok=True)
 
 
 def stop_now(files: RunFiles) -> str:
     """End it, as the holder of the folder's lock, and say how that went."""
     began = SystemClock().now()
-    match look_at(files):
-        case Gone(left_behind=left):
+    match probe_runtime(files):
+        case NotRunning(left_behind=left):
             copied = said_of_copy(files)
             remove_stale(files)
             FailureFiles(files).clear()
             if copied is not None:
                 return copied
             return "cleaned up after a runtime that is gone" if left else _NOTHING_RAN
-        case Foreign(what=what):
+        case ForeignProcess(what=what):
             raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
-        case Silent(process=process):
+        case Unresponsive(process=process):
             return _end(files, process, began, ask=False)
         case Running(status=status, process=process):
             if process is None:

@@ -1,20 +1,20 @@
-"""Attaching, leaving and forgetting workspaces.
+"""Workspace decisions: which root an agent works in, and attach, enter, exit, detach.
 
 Owns:  the choice between the workspace an agent is in, the root its host was given, and its home;
-       the refusals of paths. Pure: somebody else has looked at the disk; which workspace a
-       directory belongs to, and what may be done with workspaces. Pure.
-Rule 1: there is always exactly one place. An agent that chose none is at home, or in the root its
+       workspace identity, and the refusals of paths. The disk was inspected by the caller.
+Rule 1: an agent always has exactly one root. Without a workspace it is at home, or in the root its
         host gives every agent instead.
-Rule 2: the workspace an agent is in comes before the root of its host, unless that root was named
-        for this very run.
-Rule 3: a path is absolute: whose working directory would a relative one be relative to?
-Rule 4: what Holon keeps for itself under its home is nobody's workspace.
-Rule 5: a workspace's id follows from its anchor alone: the top of the repository a directory lies
-        in, or else the directory itself. The same project has the same id for every agent, always.
-Rule 6: a directory in another worktree of a repository that is attached belongs to that repository:
-        the worktree is its execution root, and whoever is there has it alone.
-Rule 7: an agent is always somewhere. Home can be neither left nor forgotten, and the workspace an
-        agent is in is left before it is forgotten.
+Rule 2: the workspace an agent is in takes precedence over the root of its host, unless that root
+        was named for this very run.
+Rule 3: a path is absolute, since no working directory is defined that a relative one could refer
+        to.
+Rule 4: Holon's own folders under its home are never a workspace.
+Rule 5: a workspace's id follows from its anchor alone: the root of the repository that contains a
+        directory, or else the directory itself. The same project has the same id for every agent.
+Rule 6: a directory in another worktree of an attached repository belongs to that repository: the
+        worktree is its execution root, and an agent in it has it exclusively.
+Rule 7: home can be neither exited nor detached, and an active workspace is exited before it is
+        detached.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ from holon.model.workspaces import (
     AttachWorkspace,
     EnterWorkspace,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
     ProjectionKind,
+    ResolvedDirectory,
     WorkspaceBindings,
     WorkspaceEntry,
     WorkspaceOccupancy,
@@ -46,12 +46,12 @@ from holon.model.workspaces import (
 
 
 class HostRoots(Record, frozen=True, kw_only=True):
-    """What a host says about places: where homes are, and a root for all, if there is one."""
+    """The host's settings about roots: where homes are, and a shared root, if any."""
 
     home: str
     workspace_root: str | None = None
     workspace_cwd: str | None = None
-    overrides: bool = False  # the root was asked for explicitly: it comes before any workspace
+    overrides: bool = False  # the root was requested explicitly: it precedes any workspace
 
 
 def agent_home_of(home: str, agent_id: AgentId) -> str:
@@ -61,7 +61,7 @@ def agent_home_of(home: str, agent_id: AgentId) -> str:
 
 
 def place_of(agent_id: AgentId, bound: ActiveWorkspace | None, roots: HostRoots) -> ActiveWorkspace:
-    """Return where an agent works; `bound` is the workspace it is in, if it is in one."""
+    """Return where an agent works; `bound` is the workspace it is in, if any."""
     root = roots.workspace_root
     if bound is not None and not (roots.overrides and root is not None):
         return bound
@@ -125,11 +125,11 @@ _PROBLEMS: Final[Mapping[PathProblem, _Words]] = MappingProxyType(
 
 
 def refuse_form(path: str) -> Refusal | None:
-    """Decline what cannot be a path, before anybody looks."""
+    """Refuse what cannot be a path, before the disk is inspected."""
     if not path.startswith("/"):
         return _refusal(
             RefusalCode.WORKSPACE_PATH_INVALID,
-            f"{_shown(path)} is not an absolute path",
+            f"{_quoted_path(path)} is not an absolute path",
             "write it from the root on, such as /srv/project",
         )
     if len(path) > WORKSPACE_PATH_CHARS_MAX:
@@ -144,18 +144,18 @@ def refuse_form(path: str) -> Refusal | None:
 def refuse_problem(path: str, problem: PathProblem) -> Refusal:
     """Decline a path for what was found there."""
     words = _PROBLEMS[problem]
-    return _refusal(words.code, f"{_shown(path)} {words.says}", words.hint)
+    return _refusal(words.code, f"{_quoted_path(path)} {words.says}", words.hint)
 
 
-def refuse_private(found: FoundPlace, home: str) -> Refusal | None:
+def refuse_private(directory: ResolvedDirectory, home: str) -> Refusal | None:
     """Decline what is Holon's own; `home` is HOLON_HOME by its real name."""
     own = home.rstrip("/")
     inside = [f"{own}/{folder}" for folder in PRIVATE_FOLDERS]
-    roots = (found.path, found.repository_root or found.path)
+    roots = (directory.path, directory.repository_root or directory.path)
     if own in roots or any(_is_inside(root, folder) for root in roots for folder in inside):
         return _refusal(
             RefusalCode.WORKSPACE_PATH_PRIVATE,
-            f"{_shown(found.path)} is where Holon keeps its own files",
+            f"{_quoted_path(directory.path)} is where Holon keeps its own files",
             "choose a directory outside of HOLON_HOME; to work at home, exit the workspace",
         )
     return None
@@ -165,7 +165,7 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder + "/")
 
 
-def _shown(path: str) -> str:
+def _quoted_path(path: str) -> str:
     shown = path.encode(errors="replace").decode()[:_SHOWN_CHARS]
     return repr(shown) if shown else "an empty text"
 
@@ -178,7 +178,7 @@ _DIGEST_CHARS: Final = 20
 _BUILT_IN: Final = frozenset({AGENT_HOME, WORKSPACE_ROOT})
 
 
-class Aim(Record, frozen=True, kw_only=True):
+class AttachTarget(Record, frozen=True, kw_only=True):
     """Where attaching a directory would lead."""
 
     entry: WorkspaceEntry
@@ -186,7 +186,7 @@ class Aim(Record, frozen=True, kw_only=True):
 
 
 class Enter(Record, frozen=True, kw_only=True):
-    """Go there: leave the workspace the agent is in, make this one known if it is not."""
+    """Enter it: exit the current workspace, and attach this one if it is not attached."""
 
     place: ActiveWorkspace
     leaves: WorkspaceId | None = None
@@ -194,7 +194,7 @@ class Enter(Record, frozen=True, kw_only=True):
 
 
 class Stay(Record, frozen=True, kw_only=True):
-    """The agent is there already."""
+    """The agent is in it already."""
 
 
 class Leave(Record, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ class Leave(Record, frozen=True, kw_only=True):
 
 
 class Forget(Record, frozen=True, kw_only=True):
-    """Let go of this workspace."""
+    """Detach this workspace."""
 
     workspace_id: WorkspaceId
 
@@ -217,20 +217,22 @@ def workspace_id_of(anchor: str) -> WorkspaceId:
     return WorkspaceId(f"ws_{_digest(anchor)}")
 
 
-def aim_of(found: FoundPlace, bindings: WorkspaceBindings, *, now: datetime) -> Aim:
+def attach_target_of(
+    directory: ResolvedDirectory, bindings: WorkspaceBindings, *, now: datetime
+) -> AttachTarget:
     """Return the workspace a directory belongs to, and the place attaching it would lead to."""
-    top = found.repository_root or found.path
-    parent = _attached_parent(found, bindings)
+    top = directory.repository_root or directory.path
+    parent = _attached_parent(directory, bindings)
     anchor = top if parent is None else parent.workspace_anchor
     workspace_id = workspace_id_of(anchor)
     is_worktree = parent is not None
     kind = ProjectionKind.GIT_WORKTREE_ROOT if is_worktree else ProjectionKind.CANONICAL_ROOT
     root_id = f"{kind}:{workspace_id}"
-    return Aim(
+    return AttachTarget(
         entry=WorkspaceEntry(
             workspace_id=workspace_id,
             workspace_anchor=anchor,
-            repo_name=_last_part(anchor) if found.repository_root is not None else None,
+            repo_name=_last_part(anchor) if directory.repository_root is not None else None,
             created_at=now,
             updated_at=now,
         ),
@@ -241,7 +243,7 @@ def aim_of(found: FoundPlace, bindings: WorkspaceBindings, *, now: datetime) -> 
             execution_root=top,
             projection_kind=kind,
             access_mode=AccessMode.EXCLUSIVE_WRITE if is_worktree else AccessMode.SHARED_READ,
-            cwd=found.path,
+            cwd=directory.path,
         ),
     )
 
@@ -249,11 +251,11 @@ def aim_of(found: FoundPlace, bindings: WorkspaceBindings, *, now: datetime) -> 
 def decide_attach(
     agent_id: AgentId,
     bindings: WorkspaceBindings,
-    aim: Aim,
+    aim: AttachTarget,
     *,
     occupants: Sequence[WorkspaceOccupancy],
 ) -> AttachDecision:
-    """Decide whether an agent goes where it is asked to; `occupants` are under that root now."""
+    """Decide whether an agent may enter a directory; `occupants` are under that root now."""
     active, place = bindings.active, aim.place
     if active is not None and (active.execution_root_id, active.cwd) == (
         place.execution_root_id,
@@ -299,7 +301,7 @@ def decide_exit(agent_id: AgentId, bindings: WorkspaceBindings) -> Leave | Refus
 def decide_detach(
     agent_id: AgentId, bindings: WorkspaceBindings, workspace_id: WorkspaceId
 ) -> Forget | Refusal:
-    """Decide whether an agent lets go of a workspace. Its directory is not looked at."""
+    """Decide whether an agent may detach a workspace. Its directory is not inspected."""
     if workspace_id in _BUILT_IN:
         return Refusal(
             code=RefusalCode.AT_AGENT_HOME,
@@ -324,10 +326,12 @@ def decide_detach(
     return Forget(workspace_id=workspace_id)
 
 
-def _attached_parent(found: FoundPlace, bindings: WorkspaceBindings) -> WorkspaceEntry | None:
-    if found.main_root is None:
+def _attached_parent(
+    directory: ResolvedDirectory, bindings: WorkspaceBindings
+) -> WorkspaceEntry | None:
+    if directory.main_root is None:
         return None
-    parent_id = workspace_id_of(found.main_root)
+    parent_id = workspace_id_of(directory.main_root)
     return next((each for each in bindings.attached if each.workspace_id == parent_id), None)
 
 
@@ -357,7 +361,7 @@ def _too_many() -> Refusal:
 
 
 def _digest(text: str) -> str:
-    # A file name may hold bytes that are no text; they are told apart as well.
+    # A file name may hold bytes that are no text; they are distinguished as well.
     return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()[:_DIGEST_CHARS]
 
 

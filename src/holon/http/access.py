@@ -1,19 +1,18 @@
-"""What a request's head must look like before anything of it is believed.
+"""Access control: authentication, request checks and rate limits, before a body is read.
 
-Owns:  the operator's token as the server knows it, and the verdict on a request's credentials; the
-       checks on Host, Origin and Sec-Fetch-Site, on the body's announced type and size. Pure; a
-       bucket per key, refilled with time; how often triggers may be used, and the secrets webhooks
-       are signed with.
-Rule 1: a token is compared as digests of equal length, in constant time, whatever bytes came.
-Rule 2: on TCP only the token counts; an address is not an identity. On the unix socket only the
-        kernel's word counts: the owner's uid, and not a process one of our agents started.
-Rule 3: the right token always opens. What is limited is guessing.
-Rule 4: exact matches only; what is absent, doubled or nearly right is refused.
-Rule 5: a browser on another page cannot reach us: its Origin and its fetch metadata give it away.
-Rule 6: a key that never asked costs nothing; the table is bounded and forgets the longest quiet.
-Rule 7: only deliveries whose address was right are counted, so that nobody can shut a trigger by
-        guessing at it.
-Rule 8: a source that was set up without a usable secret is shut, never open.
+Owns:  the decision on a request's credentials; the checks on Host, Origin, Sec-Fetch-Site, framing,
+       and the announced type and size of the body; the token-bucket rate limiter; the limits and
+       webhook secrets of public ingress. Pure: no I/O.
+Rule 1: tokens are compared as digests of equal length in constant time, for any input bytes.
+Rule 2: on TCP only the token authenticates; an address is not an identity. On the Unix socket only
+        the kernel's peer credentials do: the owner's uid, and not a process an agent started.
+Rule 3: a valid token is always accepted. Only failed attempts are rate-limited.
+Rule 4: values are matched exactly; a missing, repeated or nearly matching value is refused.
+Rule 5: a page of another site cannot call: its Origin and fetch metadata are refused.
+Rule 6: an unseen key costs no memory; the table is bounded and evicts the least recently used key.
+Rule 7: only deliveries to a valid address count against a trigger's limit, so that guessing
+        addresses cannot block a trigger.
+Rule 8: a source configured without a usable secret is closed, never open.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from http import HTTPStatus
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from holon.http.errors import refused_reply
-from holon.http.exchange import JSON_TYPE, Door, Reply, RequestHead
+from holon.http.exchange import JSON_TYPE, Reply, RequestHead, SocketKind
 from holon.http.route import RAW_BODY, Access, CallerClass, Route
 from holon.model.limits import (
     CONTROL_TOKEN_CHARS_MAX,
@@ -85,7 +84,7 @@ def signatures_of(head: RequestHead) -> tuple[bytes, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gatekeeper:
+class Authorizer:
     """Judges credentials for one server."""
 
     owner_uid: int
@@ -96,7 +95,7 @@ class Gatekeeper:
         """Say who the caller is and whether this access class is for it."""
         if access in (Access.OPEN, Access.CAPABILITY):
             return Allowed(CallerClass.ANYONE)
-        if head.peer.door is Door.UNIX:
+        if head.peer.socket_kind is SocketKind.UNIX:
             return self._judge_local(access, head)
         offered = head.values(b"authorization")
         if len(offered) == 1 and self.opens(offered[0]):
@@ -126,13 +125,13 @@ class Gatekeeper:
         return Allowed(CallerClass.OPERATOR)
 
 
-PlaneT = TypeVar("PlaneT")
+ContextT = TypeVar("ContextT")
 
 FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OwnNames:
+class ServerNames:
     """The names under which this server may be called, as they stand in a Host header."""
 
     hosts: frozenset[bytes]
@@ -145,12 +144,12 @@ class OwnNames:
         )
 
 
-def check_host(head: RequestHead, names: OwnNames) -> Reply | None:
+def check_host(head: RequestHead, names: ServerNames) -> Reply | None:
     """Refuse a request that was not meant for this server."""
     hosts = head.values(b"host")
     if len(hosts) != 1:
         return _bad("a request names its host exactly once", hint="send one Host header")
-    if head.peer.door is Door.TCP and hosts[0] not in names.hosts:
+    if head.peer.socket_kind is SocketKind.TCP and hosts[0] not in names.hosts:
         return refused_reply(
             HTTPStatus.MISDIRECTED_REQUEST,
             "wrong_host",
@@ -160,7 +159,7 @@ def check_host(head: RequestHead, names: OwnNames) -> Reply | None:
     return None
 
 
-def check_origin(head: RequestHead, names: OwnNames) -> Reply | None:
+def check_origin(head: RequestHead, names: ServerNames) -> Reply | None:
     """Refuse what another web page sends."""
     origins = head.values(b"origin")
     foreign = any(origin not in names.origins for origin in origins)
@@ -191,7 +190,7 @@ def check_framing(head: RequestHead) -> Reply | None:
     return None
 
 
-def check_body_head(head: RequestHead, route: Route[PlaneT]) -> Reply | None:
+def check_body_head(head: RequestHead, route: Route[ContextT]) -> Reply | None:
     """Refuse a body of the wrong type or size by its announcement alone."""
     if (route.takes is None or route.body_optional) and not has_body(head):
         return None
@@ -277,7 +276,7 @@ class RateLimiter:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TriggerRates:
+class DeliveryRates:
     """How many deliveries are taken: of one trigger, and of all of them."""
 
     burst: int = TRIGGER_BURST_COUNT_MAX
@@ -286,7 +285,7 @@ class TriggerRates:
     all_per_minute: int = TRIGGERS_PER_SECOND_COUNT * 60
 
 
-class OutsideDoor:
+class IngressLimits:
     """One server's patience with outsiders, and whom of them it knows."""
 
     def __init__(
@@ -295,9 +294,9 @@ class OutsideDoor:
         *,
         webhook_secrets: Mapping[str, bytes | None] | None = None,
         github_signers: Collection[str] = (),
-        rates: TriggerRates | None = None,
+        rates: DeliveryRates | None = None,
     ) -> None:
-        chosen = rates or TriggerRates()
+        chosen = rates or DeliveryRates()
         self._secrets = dict(webhook_secrets or {})
         self._github_signers = frozenset(github_signers)
         self._each = RateLimiter(clock=clock, burst=chosen.burst, per_minute=chosen.per_minute)

@@ -1,16 +1,16 @@
-"""Requests to handlers, through every check in its order.
+"""The HTTP application: matches a request to a route, applies every check, calls the handler.
 
-Owns:  matching of paths and methods against the table, with and without the `/api` prefix; the
-       order: route and method, framing, Host, Origin, credentials, limiter, type, size, the row's
-       own gate; only then is a byte of a body read, decoded and given to the handler.
-Rule 1: no trailing slash and no double one. A segment may be percent-encoded and is decoded once,
-        after the path was cut: what comes of it is one name, never two. One that would hold a
-        slash, a control character or no UTF-8, or that is a dot or two, names nothing.
-Rule 2: the address of a capability is matched as it is written: it has one spelling.
-Rule 3: a path that exists for other methods is told apart from one that does not exist.
-Rule 4: a request that fails a check leaves no trace but a count.
-Rule 5: a method that does not exist is told before credentials are looked at, so that nobody can be
-        locked out by requests that could never have worked.
+Owns:  matching of paths and methods against the route table, with and without the `/api` prefix;
+       the order of the checks: route and method, framing, Host, Origin, credentials, rate limit,
+       body type and size, the route's gate. Only then is the body read, decoded and handled.
+Rule 1: no trailing and no double slash. A segment may be percent-encoded; it is decoded once, after
+        the path was split, so that one segment yields one name. A segment that decodes to a slash,
+        a control character, invalid UTF-8, `.` or `..` matches nothing.
+Rule 2: a capability path is matched as written, without decoding: it has one spelling.
+Rule 3: a path that exists for other methods is answered with 405, an unknown one with 404.
+Rule 4: a request that fails a check leaves no trace except a count.
+Rule 5: an unknown method is refused before credentials are checked, so that requests that can never
+        succeed do not count as failed attempts and lock out a peer.
 """
 
 import logging
@@ -25,10 +25,10 @@ import anyio
 
 from holon.http.access import (
     Allowed,
+    Authorizer,
     Forbidden,
-    Gatekeeper,
-    OwnNames,
     RateLimiter,
+    ServerNames,
     Unauthenticated,
     check_body_head,
     check_framing,
@@ -39,15 +39,15 @@ from holon.http.access import (
 from holon.http.errors import INTERNAL_HINT, nothing_here, refused_reply, reply_for
 from holon.http.exchange import (
     AnyReply,
-    BodyNotTakenError,
     BodySource,
     BodyTooLargeError,
     BodyTooSlowError,
     Header,
-    LateReply,
     PeerGoneError,
+    PendingReply,
     Reply,
     RequestHead,
+    UnexpectedBodyError,
 )
 from holon.http.query import read_query
 from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
@@ -57,45 +57,47 @@ from holon.wire.codec import encode
 from holon.wire.requests import ControlBody, NoBody, TrustNotClaimableError
 from holon.wire.strict_body import decode_body
 
-PlaneT = TypeVar("PlaneT")
+ContextT = TypeVar("ContextT")
 PREFIX: Final = "api"
 _ESCAPED: Final = re.compile("(?:[^%]|%[0-9A-Fa-f]{2})*")
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[PlaneT]):
+class RouteMatch(Generic[ContextT]):
     """The row, and what its path's names stand for here."""
 
-    route: Route[PlaneT]
+    route: Route[ContextT]
     params: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class WrongMethod:
+class MethodNotAllowed:
     """The path exists; these methods do."""
 
     allowed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class NoSuchPath:
+class RouteNotFound:
     """Nothing is served here."""
 
 
-class RouteTable(Generic[PlaneT]):
+class RouteTable(Generic[ContextT]):
     """Every route of a surface."""
 
-    def __init__(self, routes: Iterable[Route[PlaneT]]) -> None:
+    def __init__(self, routes: Iterable[Route[ContextT]]) -> None:
         self.routes: Final = tuple(routes)
-        self._by_shape: dict[tuple[int, str], list[tuple[tuple[str, ...], Route[PlaneT]]]] = {}
+        self._by_shape: dict[tuple[int, str], list[tuple[tuple[str, ...], Route[ContextT]]]] = {}
         for route in self.routes:
             segments = _segments(route.path)
             self._by_shape.setdefault(_shape(segments), []).append((segments, route))
 
-    def find(self, method: str, path: str) -> Found[PlaneT] | WrongMethod | NoSuchPath:
+    def find(
+        self, method: str, path: str
+    ) -> RouteMatch[ContextT] | MethodNotAllowed | RouteNotFound:
         """Return the row for a request, or why there is none."""
         if not path.startswith("/"):
-            return NoSuchPath()  # a proxy's way to ask, and not ours
+            return RouteNotFound()  # a proxy's way to ask, and not ours
         written = _segments(path)
         read = written if "%" not in path else tuple(map(_decoded_segment, written))
         here = [
@@ -103,17 +105,19 @@ class RouteTable(Generic[PlaneT]):
             *self._found_in(written, as_written=True),
         ]
         if not here:
-            return NoSuchPath()
+            return RouteNotFound()
         exact = (found for found in here if found.route.method == method)
-        return next(exact, None) or WrongMethod(tuple(sorted({f.route.method for f in here})))
+        return next(exact, None) or MethodNotAllowed(tuple(sorted({f.route.method for f in here})))
 
-    def _found_in(self, segments: tuple[str, ...], *, as_written: bool) -> Iterator[Found[PlaneT]]:
+    def _found_in(
+        self, segments: tuple[str, ...], *, as_written: bool
+    ) -> Iterator[RouteMatch[ContextT]]:
         if len(segments) > 1 and segments[0] == PREFIX:
             segments = segments[1:]
         for pattern, route in self._by_shape.get(_shape(segments), ()):
             params = _params(pattern, segments)
             if params is not None and as_written is (route.access is Access.CAPABILITY):
-                yield Found(route, params)
+                yield RouteMatch(route, params)
 
 
 def _decoded_segment(segment: str) -> str:
@@ -158,13 +162,13 @@ _CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class App(Generic[PlaneT]):
+class App(Generic[ContextT]):
     """One surface: its table, what its handlers work with, and who may come in."""
 
-    table: RouteTable[PlaneT]
-    plane: PlaneT
-    gatekeeper: Gatekeeper
-    names: OwnNames
+    table: RouteTable[ContextT]
+    context: ContextT
+    gatekeeper: Authorizer
+    names: ServerNames
     guesses: RateLimiter
     standing: tuple[Header, ...] = field(default=())
 
@@ -176,13 +180,13 @@ class App(Generic[PlaneT]):
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         """Answer one request; never raises but for a peer that has gone."""
         reply = await self._without_errors(head, self._answer(head, body))
-        if not isinstance(reply, LateReply):
+        if not isinstance(reply, PendingReply):
             return reply
 
         async def made(scope: anyio.CancelScope) -> Reply:
             return await self._without_errors(head, reply.made(scope))
 
-        return LateReply(made=made)
+        return PendingReply(made=made)
 
     async def _without_errors(
         self, head: RequestHead, answering: Awaitable[ReplyT]
@@ -204,11 +208,11 @@ class App(Generic[PlaneT]):
 
     async def _answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         match self.table.find(head.method, head.path):
-            case NoSuchPath():
+            case RouteNotFound():
                 return nothing_here()
-            case WrongMethod(allowed=allowed):
+            case MethodNotAllowed(allowed=allowed):
                 return _wrong_method(head.method, allowed)
-            case Found(route=route, params=params):
+            case RouteMatch(route=route, params=params):
                 refused = check_framing(head) or check_host(head, self.names)
                 if refused is not None:
                     return refused
@@ -220,7 +224,7 @@ class App(Generic[PlaneT]):
                     return caller
                 return await self._carry_out(route, dict(params), head, body, caller=caller)
 
-    def _admit(self, route: Route[PlaneT], head: RequestHead) -> CallerClass | Reply:
+    def _admit(self, route: Route[ContextT], head: RequestHead) -> CallerClass | Reply:
         match self.gatekeeper.judge(route.access, head):
             case Allowed(caller=caller):
                 return caller
@@ -245,7 +249,7 @@ class App(Generic[PlaneT]):
 
     async def _carry_out(
         self,
-        route: Route[PlaneT],
+        route: Route[ContextT],
         params: dict[str, str],
         head: RequestHead,
         body: BodySource,
@@ -264,7 +268,7 @@ class App(Generic[PlaneT]):
             raw=b"",
             still_allowed=lambda: isinstance(self.gatekeeper.judge(route.access, head), Allowed),
         )
-        refused = None if route.gate is None else await route.gate(self.plane, call)
+        refused = None if route.gate is None else await route.gate(self.context, call)
         if refused is not None:
             return refused
         bytes_max = route.body_bytes_max if route.takes else HTTP_NO_BODY_BYTES_MAX
@@ -272,12 +276,12 @@ class App(Generic[PlaneT]):
             raw = await body.read(bytes_max=bytes_max)
         except BodyTooLargeError:
             if route.takes is None:
-                raise BodyNotTakenError from None
+                raise UnexpectedBodyError from None
             return too_large(bytes_max)
         except BodyTooSlowError as slow:
             return refused_reply(HTTPStatus.REQUEST_TIMEOUT, slow.code, slow.message)
         call = replace(call, body=_decoded_body(route, raw), raw=raw)
-        given = await route.answer(self.plane, call)
+        given = await route.answer(self.context, call)
         if isinstance(given, AnyReply):
             return given
         return Reply(status=route.status, body=encode(given))
@@ -285,7 +289,7 @@ class App(Generic[PlaneT]):
     def _known_path(self, head: RequestHead) -> str:
         """The row's path for a log: what a caller wrote there may be a secret."""
         found = self.table.find(head.method, head.path)
-        return found.route.path if isinstance(found, Found) else "(no route)"
+        return found.route.path if isinstance(found, RouteMatch) else "(no route)"
 
 
 def too_many(wait_s: int) -> Reply:
@@ -299,7 +303,7 @@ def too_many(wait_s: int) -> Reply:
     )
 
 
-def _decoded_body(route: Route[PlaneT], raw: bytes) -> object:
+def _decoded_body(route: Route[ContextT], raw: bytes) -> object:
     if route.takes is RAW_BODY:
         return raw
     if route.takes is None:
@@ -319,7 +323,7 @@ def _control_body(raw: bytes, kind: type[ControlBody]) -> ControlBody:
         raise
 
 
-def _read_nothing(route: Route[PlaneT], raw: bytes) -> bytes:
+def _read_nothing(route: Route[ContextT], raw: bytes) -> bytes:
     """Let an empty object pass for nothing: many clients cannot send a POST without one."""
     try:
         if route.access is Access.CONTROL:
@@ -327,7 +331,7 @@ def _read_nothing(route: Route[PlaneT], raw: bytes) -> bytes:
         else:
             decode_body(raw or b"{}", NoBody)
     except DecodeError:
-        raise BodyNotTakenError from None
+        raise UnexpectedBodyError from None
     return raw
 
 

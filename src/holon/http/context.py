@@ -1,12 +1,10 @@
-"""The records a path names.
+"""What handlers work with: the host and its facts, and lookups of the records a path names.
 
-Owns:  the one place where whoever serves says it and whoever shows it asks; the bundle: a host, who
-       it is, and how to end it. No logic; finding an agent, and what belongs to it.
-Rule 1: a request that was turned away leaves a count and nothing else.
-Rule 2: a private agent is not there for a reader; the answer is that of an unknown one. An archived
-        one can be read by its name, that of a past run too: its history is why it is kept, and
-        lists leave it out.
-Rule 3: what belongs to another agent does not exist under this one's path, byte for byte.
+Owns:  the context handed to every handler; finding the agent of a request and its records.
+Rule 1: a refused request leaves a count and nothing else.
+Rule 2: a private agent is answered as an unknown one. An archived agent, including that of a past
+        run, can be read by its name, because its history is kept; lists omit it.
+Rule 3: a record of another agent is answered exactly as a record that does not exist.
 """
 
 from collections import Counter
@@ -20,10 +18,10 @@ import anyio
 from holon.adapters.system.processes import ProcessUsage, process_usage
 from holon.decide.agents.lifecycle import is_temporary, refuse_unknown
 from holon.decide.work.items import unknown_item
-from holon.http.access import OutsideDoor
+from holon.http.access import IngressLimits
 from holon.http.events.frames import EventFrames
 from holon.http.events.stream import TokenWatch
-from holon.http.metrics import EventTally
+from holon.http.metrics import EventCounters
 from holon.http.route import Call
 from holon.model.agents import AgentIdentity, IdentityStatus, Visibility
 from holon.model.errors import Refusal, RefusalCode, RefusedError
@@ -83,17 +81,17 @@ class RuntimeFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plane:
+class HttpContext:
     """Everything a handler may touch."""
 
     host: Host
     clock: Clock
     facts: RuntimeFacts
     request_shutdown: Callable[[], None]
-    outside: OutsideDoor
+    outside: IngressLimits
     frames: EventFrames = field(default_factory=EventFrames)
     token_watch: TokenWatch = field(default_factory=TokenWatch)
-    tally: EventTally = field(default_factory=EventTally)
+    tally: EventCounters = field(default_factory=EventCounters)
     traffic: Traffic = field(default_factory=Traffic)
     usage: Callable[[], ProcessUsage] = process_usage
     prompt_waits: anyio.Semaphore = field(
@@ -110,10 +108,10 @@ def named_agent(call: Call) -> AgentId:
     return parse_agent_id(call.params["agent_id"])
 
 
-async def shown_agent(plane: Plane, call: Call) -> AgentId:
+async def shown_agent(context: HttpContext, call: Call) -> AgentId:
     """The agent a read is about; raises RefusedError when a reader sees none."""
-    agent_id = call.agent_id(plane.facts.default_agent)
-    found = await plane.host.reads.agent(agent_id)
+    agent_id = call.agent_id(context.facts.default_agent)
+    found = await context.host.reads.agents.agent(agent_id)
     if found is None or not is_shown(found.identity):
         raise RefusedError(refuse_unknown(agent_id))
     return agent_id
@@ -125,36 +123,42 @@ def is_shown(identity: AgentIdentity) -> bool:
     return identity.visibility is Visibility.PUBLIC or is_past_run
 
 
-async def own_task(plane: Plane, call: Call) -> TaskRecord:
+async def own_task(context: HttpContext, call: Call) -> TaskRecord:
     """The task the path names."""
-    return await _own(call, "task", TaskId, plane.host.reads.task, RefusalCode.TASK_NOT_FOUND)
+    return await _own(
+        call, "task", TaskId, context.host.reads.tasks.task, RefusalCode.TASK_NOT_FOUND
+    )
 
 
-async def own_timer(plane: Plane, call: Call) -> TimerRecord:
+async def own_timer(context: HttpContext, call: Call) -> TimerRecord:
     """The timer the path names."""
-    return await _own(call, "timer", TimerId, plane.host.reads.timer, RefusalCode.TIMER_NOT_FOUND)
+    return await _own(
+        call, "timer", TimerId, context.host.reads.wake.timer, RefusalCode.TIMER_NOT_FOUND
+    )
 
 
-async def own_brief(plane: Plane, call: Call) -> BriefRecord:
+async def own_brief(context: HttpContext, call: Call) -> BriefRecord:
     """The brief the path names."""
-    return await _own(call, "brief", BriefId, plane.host.reads.brief, RefusalCode.BRIEF_NOT_FOUND)
+    return await _own(
+        call, "brief", BriefId, context.host.reads.events.brief, RefusalCode.BRIEF_NOT_FOUND
+    )
 
 
-async def own_work_item(plane: Plane, call: Call) -> WorkItemRecord:
+async def own_work_item(context: HttpContext, call: Call) -> WorkItemRecord:
     """The work item the path names."""
     agent_id = named_agent(call)
     item_id = WorkItemId(_record_id(call, "work_item_id", "work item id"))
-    found = await plane.host.reads.work_item(item_id)
+    found = await context.host.reads.work.work_item(item_id)
     if found is None or found.agent_id != agent_id:
         raise RefusedError(unknown_item(item_id))
     return found
 
 
-async def own_message(plane: Plane, call: Call) -> QueueEntry:
+async def own_message(context: HttpContext, call: Call) -> QueueEntry:
     """The message the path names."""
     agent_id = named_agent(call)
     message_id = MessageId(_record_id(call, "message_id", "message id"))
-    found = await plane.host.reads.messages(agent_id, [message_id])
+    found = await context.host.reads.queue.messages(agent_id, [message_id])
     if not found:
         raise _missing(RefusalCode.MESSAGE_NOT_FOUND, "message", message_id)
     return found[0]

@@ -1,9 +1,8 @@
-"""The error tree to status codes, in one table.
+"""Maps errors and refusals to HTTP status codes, in one table.
 
-Owns:  how a status, a code and a sentence become a reply; which status each refusal and each error
-       becomes.
-Rule 1: a refusal before the body was read ends the connection (the connection sees to it).
-Rule 2: an error no row knows is a bug of ours: 500 without particulars, and a line in the log.
+Owns:  the status of each refusal and each error; the reply made of a status, a code and a message.
+Rule 1: a refusal before the body was read closes the connection (http/server/connection does it).
+Rule 2: an error without a row is a bug: 500 without details, and a line in the log.
 """
 
 import logging

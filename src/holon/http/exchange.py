@@ -1,9 +1,9 @@
-"""One HTTP exchange: who asks, what is asked, and what may be answered.
+"""The values of one HTTP exchange: peer, request head, body source and reply.
 
-Owns:  the values that travel between the connection (bytes) and the application (meaning).
-Rule 1: header names are lower case, values are the bytes that came; nothing here trusts them.
-Rule 2: a reply is whole, a stream whose chunks are made as they are read, or a late one, which is
-        waited for while the peer stays.
+Owns:  what passes between the connection (bytes) and the application (meaning).
+Rule 1: header names are lower case, values are the received bytes; nothing here trusts them.
+Rule 2: a reply is whole, or a stream whose chunks are produced on demand, or pending: awaited while
+        the peer stays connected.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -29,7 +29,7 @@ STANDING_HEADERS: Final[tuple[Header, ...]] = (
 )
 
 
-class Door(StrEnum):
+class SocketKind(StrEnum):
     """The kind of socket a connection came through."""
 
     UNIX = "unix"
@@ -40,7 +40,7 @@ class Door(StrEnum):
 class Peer:
     """Who is at the other end. `uid` and `pid` are the kernel's word, on a unix socket only."""
 
-    door: Door
+    socket_kind: SocketKind
     address: str
     uid: int | None = None
     pid: int | None = None
@@ -86,7 +86,7 @@ class StreamReply:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LateReply:
+class PendingReply:
     """An answer that is waited for. `made` waits inside the scope it is given and nowhere else.
 
     The scope is cancelled when the service ends: the reply is then what can be said at once. A peer
@@ -96,7 +96,7 @@ class LateReply:
     made: Callable[[anyio.CancelScope], Awaitable[Reply]]
 
 
-AnyReply: TypeAlias = Reply | StreamReply | LateReply
+AnyReply: TypeAlias = Reply | StreamReply | PendingReply
 
 
 class BodyTooLargeError(HolonError):
@@ -105,7 +105,7 @@ class BodyTooLargeError(HolonError):
     code = "body_too_large"
 
 
-class BodyNotTakenError(BadInputError):
+class UnexpectedBodyError(BadInputError):
     """Something came where nothing is taken."""
 
     code = "body_not_taken"

@@ -1,15 +1,15 @@
-"""Every series the metrics have.
+"""The Prometheus metrics: their table, and the counters derived from events.
 
-Owns:  the counters of the metrics that only events tell, and how far the log has been counted;
-       names, kinds, meanings and labels, as one table; the page of the reference is made from it.
-Rule 1: nothing is counted when it happens: a look at the metrics reads on from where the last one
-        ended, a bounded number of pages at most. What is left over is counted by the next look.
-Rule 2: what was spent is added up from the steps budgets are judged by, which are kept for a day.
-Rule 3: retention has everything counted before it removes something (`count_all`): a counter is
-        true however seldom it is read.
-Rule 4: a label has a closed set of values, each always told: how many series there are does not
-        depend on what runs here, and none names an agent.
-Rule 5: names are as Prometheus has them: base units, `_total` for what only grows.
+Owns:  names, kinds, descriptions and labels of all series (the reference page is generated from
+       them); the counters that only events provide, and how far the log has been counted.
+Rule 1: nothing is counted when it happens: a scrape continues where the last one ended and reads a
+        bounded number of pages. The rest is counted by the next scrape.
+Rule 2: cost is summed from the steps that budgets use, which are kept for a day.
+Rule 3: retention counts everything before it deletes (`count_all`), so that a counter is correct
+        however rarely it is read.
+Rule 4: a label has a closed set of values, each always reported: the number of series does not
+        depend on the load, and none names an agent.
+Rule 5: names follow Prometheus conventions: base units, `_total` for counters.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ from holon.model.wake import CallbackDelivered, CallbackRefused, TimerFired, Wak
 from holon.ports.reads import StoreReads
 
 
-class EventTally:
+class EventCounters:
     """The counters of one runtime, once it has begun."""
 
     def __init__(self) -> None:
@@ -62,8 +62,8 @@ class EventTally:
 
     async def begin(self, reads: StoreReads, *, now: datetime) -> None:
         """Count from here on: what an earlier process did is not this one's."""
-        self._counted_seq = await reads.last_log_seq()
-        self._steps = {now: 0} | _costs(await reads.usage(None, since=now))
+        self._counted_seq = await reads.events.last_log_seq()
+        self._steps = {now: 0} | _costs(await reads.budgets.usage(None, since=now))
 
     async def count_all(self, reads: StoreReads) -> None:
         """Count everything that was recorded, before some of it is pruned."""
@@ -75,14 +75,14 @@ class EventTally:
         async with self._looking:
             page: Sequence[AuditEvent] = ()
             for _ in range(TALLY_PAGES_COUNT_MAX):
-                page = await reads.log_after(self._counted_seq, limit=EVENT_PAGE_COUNT_MAX)
+                page = await reads.events.log_after(self._counted_seq, limit=EVENT_PAGE_COUNT_MAX)
                 for one in page:
                     self._count(one.event)
                     self._counted_seq = one.log_seq
                 if len(page) < EVENT_PAGE_COUNT_MAX:
                     break
                 await checkpoint()  # others get their turn between two pages
-            self._spend(_costs(await reads.usage(None, since=max(self._steps))))
+            self._spend(_costs(await reads.budgets.usage(None, since=max(self._steps))))
             return len(page) == EVENT_PAGE_COUNT_MAX
 
     def _count(self, event: Event) -> None:

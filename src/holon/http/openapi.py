@@ -1,8 +1,8 @@
-"""The table as an OpenAPI 3.1 document.
+"""Generates the OpenAPI 3.1 document from the route table.
 
-Owns:  how a row becomes an operation, and types become schemas. Pure.
-Rule 1: nothing is written by hand that a row or a type says.
-Rule 2: every error has the one shape, and every status a route may give is named.
+Owns:  how a route becomes an operation and a type becomes a schema. Pure.
+Rule 1: nothing is written manually that a route or a type states.
+Rule 2: every error has the one error schema, and every status a route can return is listed.
 """
 
 import re
@@ -18,7 +18,7 @@ from holon.model.limits import ID_CHARS_MAX
 from holon.model.values import AGENT_ID_PATTERN, RECORD_ID_PATTERN
 from holon.wire.codec import ErrorBody
 
-PlaneT = TypeVar("PlaneT")
+ContextT = TypeVar("ContextT")
 
 _REF: Final = "#/components/schemas/{name}"
 _ERROR: Final = {"$ref": "#/components/responses/Error"}
@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"\{(\w+)\}")
 _OPEN_TO_ALL: Final = frozenset({Access.OPEN, Access.CAPABILITY})
 
 
-def openapi_document(routes: Sequence[Route[PlaneT]], *, version: str) -> dict[str, Any]:
+def openapi_document(routes: Sequence[Route[ContextT]], *, version: str) -> dict[str, Any]:
     """Describe a surface."""
     kinds = _kinds(routes)
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
@@ -122,7 +122,7 @@ class _Writer:
         self._known = known
         self._components = components
 
-    def operation(self, route: Route[PlaneT]) -> dict[str, Any]:
+    def operation(self, route: Route[ContextT]) -> dict[str, Any]:
         described: dict[str, Any] = {
             "operationId": operation_id(route.method, route.path),
             "summary": route.summary,
@@ -145,7 +145,7 @@ class _Writer:
         }
         return described
 
-    def _body(self, route: Route[PlaneT]) -> dict[str, Any]:
+    def _body(self, route: Route[ContextT]) -> dict[str, Any]:
         content: dict[str, Any] = (
             {"application/octet-stream": {"schema": _BYTES}}  # or any other: it is a label
             if route.takes is RAW_BODY
@@ -153,7 +153,7 @@ class _Writer:
         )
         return {"required": not route.body_optional, "content": content}
 
-    def _response(self, route: Route[PlaneT]) -> dict[str, Any]:
+    def _response(self, route: Route[ContextT]) -> dict[str, Any]:
         said = HTTPStatus(route.status).phrase
         schema = self._known[_key(route.returns)]
         if route.media == _JSON:
@@ -163,7 +163,7 @@ class _Writer:
             content["x-holon-event"] = schema
         return {"description": said, "content": {route.media.partition(";")[0]: content}}
 
-    def _query_parameters(self, route: Route[PlaneT]) -> list[dict[str, Any]]:
+    def _query_parameters(self, route: Route[ContextT]) -> list[dict[str, Any]]:
         if route.query is NoQuery:
             return []
         described = self._components[_ref_name(self._known[_key(route.query)])]
@@ -179,7 +179,7 @@ class _Writer:
         ]
 
 
-def refusal_statuses(route: Route[PlaneT]) -> list[int]:
+def refusal_statuses(route: Route[ContextT]) -> list[int]:
     """Every status a route may refuse with."""
     statuses = {*_ALWAYS, *route.refusals}
     if route.access not in _OPEN_TO_ALL:
@@ -197,7 +197,7 @@ def operation_id(method: str, path: str) -> str:
     return "_".join([method.lower(), *words])
 
 
-def _kinds(routes: Iterable[Route[PlaneT]]) -> list[Any]:
+def _kinds(routes: Iterable[Route[ContextT]]) -> list[Any]:
     found: dict[str, Any] = {_key(ErrorBody): ErrorBody}
     for route in routes:
         for kind in (route.takes, route.returns, route.query):

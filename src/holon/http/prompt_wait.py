@@ -1,10 +1,10 @@
-"""Waiting for what a prompt leads to.
+"""`wait_ms` of a prompt: waits for the end of the message within the request.
 
-Owns:  when such a wait ends, how many there may be, and what is told of the message then.
-Rule 1: the rows say how a message stands; events only say when to look at them again.
-Rule 2: the briefs of a message's own turn answer it. A message that entered a running turn has
-        ended when that turn has, and is answered by that turn's briefs.
-Rule 3: whatever ends a wait, the message stays admitted.
+Owns:  when such a wait ends, how many may be open, and the response to each.
+Rule 1: the state of a message is read from its records; events only trigger another read.
+Rule 2: the briefs of a message's own turn answer it. A message that was interjected into a running
+        turn ends with that turn and is answered by that turn's briefs.
+Rule 3: however a wait ends, the message stays admitted.
 """
 
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from holon.decide.turns.closure import current_closure
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.model.budgets import BudgetUsedUp
 from holon.model.events.briefs import BriefRecord
 from holon.model.events.event import (
@@ -43,7 +43,7 @@ _LOOKS_AGAIN: Final = (
 _TURNS_LOOKED_AT: Final = 8  # for the one an interjection entered
 
 
-class _Standing(NamedTuple):
+class _MessageProgress(NamedTuple):
     """How a message stands: its end, or what holds it up."""
 
     ended: MessageState | None = None
@@ -53,40 +53,40 @@ class _Standing(NamedTuple):
 
 
 async def awaited(
-    plane: Plane, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
+    context: HttpContext, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
 ) -> Prompted:
     """Wait for the end of an admitted message, and tell how it stands when the wait is over."""
     try:
-        plane.prompt_waits.acquire_nowait()
+        context.prompt_waits.acquire_nowait()
     except anyio.WouldBlock:
-        return await _told(plane, receipt, WaitEnd.TOO_MANY_WAITS)
+        return await _told(context, receipt, WaitEnd.TOO_MANY_WAITS)
     try:
-        wait_end = await _wait(plane, receipt, wait_ms=wait_ms, scope=scope)
+        wait_end = await _wait(context, receipt, wait_ms=wait_ms, scope=scope)
     finally:
-        plane.prompt_waits.release()
-    return await _told(plane, receipt, wait_end)
+        context.prompt_waits.release()
+    return await _told(context, receipt, wait_end)
 
 
 async def _wait(
-    plane: Plane, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
+    context: HttpContext, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
 ) -> WaitEnd:
     try:
         with scope, anyio.move_on_after(wait_ms / SECOND_MS):
-            await _until_ended_or_held(plane, receipt)
+            await _until_ended_or_held(context, receipt)
             return WaitEnd.HELD  # if it has ended, its row says so
     except (CursorLostError, SubscriberLaggedError):
         pass  # more happens than a reader can follow: the client may ask again
     return WaitEnd.RUNTIME_ENDS if scope.cancel_called else WaitEnd.TIME_IS_UP
 
 
-async def _until_ended_or_held(plane: Plane, receipt: AdmissionReceipt) -> None:
+async def _until_ended_or_held(context: HttpContext, receipt: AdmissionReceipt) -> None:
     """Return once the message has ended, or something begins to hold it up."""
-    _, newest = await plane.host.reads.event_bounds(receipt.agent_id)
-    with plane.host.events.reader(receipt.agent_id, after=newest) as events:
-        standing = await _standing(plane, receipt)
+    _, newest = await context.host.reads.events.event_bounds(receipt.agent_id)
+    with context.host.events.reader(receipt.agent_id, after=newest) as events:
+        standing = await _standing(context, receipt)
         while standing.ended is None:
             is_news = await _next_look(events)
-            standing = await _standing(plane, receipt)
+            standing = await _standing(context, receipt)
             if is_news and standing.held_by is not None:
                 return
 
@@ -101,45 +101,45 @@ async def _next_look(events: EventReader) -> bool:
             await events.news()
 
 
-async def _standing(plane: Plane, receipt: AdmissionReceipt) -> _Standing:
-    reads = plane.host.reads
-    entry = await reads.message(receipt.message_id)
+async def _standing(context: HttpContext, receipt: AdmissionReceipt) -> _MessageProgress:
+    reads = context.host.reads
+    entry = await reads.queue.message(receipt.message_id)
     if entry is None:
-        return _Standing(ended=MessageState.PROCESSED)  # and pruned since
+        return _MessageProgress(ended=MessageState.PROCESSED)  # and pruned since
     if entry.state is MessageState.INTERJECTED:
         return await _turn_entered(reads, entry)
     if entry.state.is_terminal:
-        return _Standing(ended=entry.state)
-    snapshot = await reads.snapshot(receipt.agent_id, now=plane.clock.now())
+        return _MessageProgress(ended=entry.state)
+    snapshot = await reads.agents.snapshot(receipt.agent_id, now=context.clock.now())
     if entry.state is not MessageState.QUEUED or snapshot is None:
-        return _Standing()
+        return _MessageProgress()
     return _held(entry, snapshot)
 
 
-async def _turn_entered(reads: StoreReads, entry: QueueEntry) -> _Standing:
+async def _turn_entered(reads: StoreReads, entry: QueueEntry) -> _MessageProgress:
     """How the turn stands that an interjection entered, if it is among the newest ones."""
     message = entry.message
-    logs = await reads.turns_page(message.agent_id, before_index=None, limit=_TURNS_LOOKED_AT)
+    logs = await reads.turns.turns_page(message.agent_id, before_index=None, limit=_TURNS_LOOKED_AT)
     for log in logs:
         heard = (each.data for each in log.entries if isinstance(each.data, Interjection))
         if any(each.message_id == message.id for each in heard):
             ended = None if log.turn.terminal is None else MessageState.PROCESSED
-            return _Standing(ended=ended, turn_id=log.turn.turn_id)
-    return _Standing(ended=entry.state)
+            return _MessageProgress(ended=ended, turn_id=log.turn.turn_id)
+    return _MessageProgress(ended=entry.state)
 
 
-def _held(entry: QueueEntry, snapshot: AgentSnapshot) -> _Standing:
+def _held(entry: QueueEntry, snapshot: AgentSnapshot) -> _MessageProgress:
     if (until := snapshot.agent.pace.budget_until) is not None:
-        return _Standing(held_until=until, held_by=HoldReason.BUDGET_USED_UP)
+        return _MessageProgress(held_until=until, held_by=HoldReason.BUDGET_USED_UP)
     if entry.was_put_off and (until := snapshot.deferred_until) is not None:
-        return _Standing(held_until=until, held_by=HoldReason.PROVIDER_DEFERRED)
-    return _Standing()
+        return _MessageProgress(held_until=until, held_by=HoldReason.PROVIDER_DEFERRED)
+    return _MessageProgress()
 
 
-async def _told(plane: Plane, receipt: AdmissionReceipt, wait_end: WaitEnd) -> Prompted:
-    reads, agent_id = plane.host.reads, receipt.agent_id
-    standing = await _standing(plane, receipt)
-    snapshot = await reads.snapshot(agent_id, now=plane.clock.now())
+async def _told(context: HttpContext, receipt: AdmissionReceipt, wait_end: WaitEnd) -> Prompted:
+    reads, agent_id = context.host.reads, receipt.agent_id
+    standing = await _standing(context, receipt)
+    snapshot = await reads.agents.snapshot(agent_id, now=context.clock.now())
     closure = None if snapshot is None else current_closure(snapshot)
     is_answered = standing.ended is not None
     return Prompted(
@@ -158,10 +158,10 @@ async def _told(plane: Plane, receipt: AdmissionReceipt, wait_end: WaitEnd) -> P
 
 
 async def _briefs(
-    reads: StoreReads, agent_id: AgentId, message_id: MessageId, standing: _Standing
+    reads: StoreReads, agent_id: AgentId, message_id: MessageId, standing: _MessageProgress
 ) -> tuple[BriefRecord, ...]:
     """The briefs that answer the message, oldest first."""
-    page = await reads.briefs_page(agent_id, before=None, limit=SURFACE_PAGE_COUNT_MAX)
+    page = await reads.events.briefs_page(agent_id, before=None, limit=SURFACE_PAGE_COUNT_MAX)
     if standing.turn_id is not None:
         return tuple(each for each in reversed(page) if each.turn_id == standing.turn_id)
     newest_first = [each for each in page if each.related_message_id == message_id]

@@ -1,10 +1,9 @@
-"""Reads a query string into the type a route names.
+"""Parses query strings into the type a route declares.
 
-Owns:  the strict reading of query parameters; the query types that several routes share, and where
-       a page begins and the next one does.
-Rule 1: a number is ASCII digits and nothing else: no sign, no blank, no underscore, no exponent.
-Rule 2: a name that is unknown or comes twice is refused; nothing is guessed.
-Rule 3: bounds are part of the type: a number beyond them is refused, not bent.
+Owns:  strict parsing of query parameters; the query types shared by several routes; page cursors.
+Rule 1: a number is ASCII digits only: no sign, space, underscore or exponent.
+Rule 2: an unknown or repeated parameter is refused.
+Rule 3: bounds are part of the type: a number outside them is refused, not clamped.
 """
 
 import re

@@ -1,11 +1,13 @@
-"""The headers handlers read, as rows of the table name them.
+"""The request headers that handlers read.
 
-Owns:  which headers are kept as provenance, and the id under which a sender repeats itself; each
-       header's spelling, its form, and what it says, in one place.
-Rule 1: a label is short printable ASCII or it is left out; it is shown to people and to models as
-        the sender's word, and nothing is ever chosen by it.
-Rule 2: a header a handler reads stands in its route's row; a test follows the handlers to compare.
-Rule 3: the body's type and the credentials are not here: a row's `takes` and `access` say them.
+Owns:  spelling, form and description of each header; reading the Idempotency-Key, the delivery id
+       of a sender, and the headers that are stored as labels.
+Rule 1: a label is short printable ASCII, otherwise it is dropped; it is shown to people and models
+        as an unverified statement of the sender, and no decision uses it.
+Rule 2: a route's row lists every header its handler reads; a test compares them.
+Rule 3: the content type and the credentials are not listed: a row's `takes` and `access` state
+        them.
+Rule 4: at most one idempotency key; two are refused as ambiguous.
 """
 
 import re
@@ -14,7 +16,8 @@ from typing import Final
 from holon.decide.wake.triggers import BadDeliveryIdError, delivery_key_of, evidence_of
 from holon.http.access import HUB_SIGNATURE, SIGNATURE_HEADERS
 from holon.http.events.stream import LAST_EVENT_ID
-from holon.http.route import HEADER, Call, RequestHeader
+from holon.http.route import Call, RequestHeader
+from holon.model.errors import BadInputError
 from holon.model.limits import IDEMPOTENCY_KEY_CHARS_MAX, TRIGGER_LABEL_CHARS_MAX
 from holon.model.wake import TriggerDelivery, TriggerDeliveryMode
 
@@ -25,11 +28,31 @@ GITHUB_EVENT: Final = b"x-github-event"
 CORRELATION: Final = b"x-correlation-id"
 CAUSATION: Final = b"x-causation-id"
 CONTENT_TYPE: Final = b"content-type"
+IDEMPOTENCY: Final = b"idempotency-key"
 
 # By whom the id is given; the first one that is there counts.
-DELIVERY_IDS: Final = (b"idempotency-key", b"webhook-id", b"x-github-delivery")
+DELIVERY_IDS: Final = (IDEMPOTENCY, b"webhook-id", b"x-github-delivery")
 
 _PRINTABLE: Final = re.compile(rb"[ -~]+")
+
+
+class BadIdempotencyHeaderError(BadInputError):
+    """The header cannot be read."""
+
+    code = "bad_idempotency_key"
+
+
+def idempotency_key(call: Call) -> str | None:
+    """Return the key the request carries, if it carries one."""
+    values = call.head.values(IDEMPOTENCY)
+    if not values:
+        return None
+    if len(values) > 1:
+        raise BadIdempotencyHeaderError("the Idempotency-Key is given twice")
+    try:
+        return values[0].decode("ascii")
+    except UnicodeDecodeError:
+        raise BadIdempotencyHeaderError("an Idempotency-Key is ASCII text") from None
 
 
 def label(call: Call, name: bytes) -> str | None:
@@ -135,7 +158,7 @@ SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE, HUB_SIGN
 TELLS_EVENT: Final = (EVENT_NAME, GITHUB_EVENT_NAME)
 
 # What is told is what is read.
-assert (KEY.key, RESUME_AFTER.key) == (HEADER, LAST_EVENT_ID)
+assert (KEY.key, RESUME_AFTER.key) == (IDEMPOTENCY, LAST_EVENT_ID)
 assert (KEY.key, WEBHOOK_ID.key, GITHUB_DELIVERY.key) == DELIVERY_IDS
 assert (WEBHOOK_SIGNATURE.key, HOLON_SIGNATURE.key) == SIGNATURE_HEADERS
 assert (SOURCE_NAME.key, RESOURCE_NAME.key, EVENT_NAME.key) == (SOURCE, RESOURCE, EVENT)

@@ -1,12 +1,11 @@
-"""What a route is: one row of the table that everything else derives from.
+"""The type of a route: one row of the table from which everything else derives.
 
-Owns:  the row, its access class, and what a handler is given; reading the Idempotency-Key header.
-Rule 1: a route says all there is to know: method, path, who may call, what goes in, what comes out,
-        what may go wrong. Routing, checks, OpenAPI, the reference and the tests read the same row.
-Rule 2: a handler never sees a request that its row does not allow, nor a body of another type.
-Rule 3: where the door cannot tell who may call, a gate tells it by the head alone: nothing is read
-        of a body for somebody who would be turned away anyhow.
-Rule 4: one key or none; two keys are two opinions.
+Owns:  the row, its access class, and the call a handler receives.
+Rule 1: a row is complete: method, path, access, input, output and possible refusals. Routing,
+        checks, OpenAPI, the reference page and the tests read the same row.
+Rule 2: a handler never receives a request its row does not allow, nor a body of another type.
+Rule 3: where the access class alone cannot decide, a gate decides from the head: the body of a
+        request that will be refused is not read.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,14 +15,13 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from holon.http.exchange import Door, Reply, RequestHead
-from holon.model.errors import BadInputError
+from holon.http.exchange import Reply, RequestHead, SocketKind
 from holon.model.limits import HTTP_BODY_BYTES_MAX
 from holon.model.queue import AdmissionContext
 from holon.model.values import AgentId, parse_agent_id
 
 T = TypeVar("T")
-PlaneT = TypeVar("PlaneT")
+ContextT = TypeVar("ContextT")
 
 
 class Access(StrEnum):
@@ -75,7 +73,7 @@ class Call:
     @property
     def admission(self) -> AdmissionContext:
         """How the operator proved who it is: by the kernel's word, or with the token."""
-        by_socket = self.head.peer.door is Door.UNIX
+        by_socket = self.head.peer.socket_kind is SocketKind.UNIX
         return (
             AdmissionContext.LOCAL_PROCESS if by_socket else AdmissionContext.CONTROL_AUTHENTICATED
         )
@@ -86,8 +84,8 @@ class Call:
         return parse_agent_id(named) if named is not None else default
 
 
-Handler: TypeAlias = Callable[[PlaneT, Call], Awaitable[object]]
-Gate: TypeAlias = Callable[[PlaneT, Call], Awaitable[Reply | None]]  # given a call without a body
+Handler: TypeAlias = Callable[[ContextT, Call], Awaitable[object]]
+Gate: TypeAlias = Callable[[ContextT, Call], Awaitable[Reply | None]]  # given a call without a body
 
 RAW_BODY: Final = bytes  # the row of a route that takes any bytes as they come
 
@@ -108,16 +106,16 @@ class RequestHeader:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Route(Generic[PlaneT]):
+class Route(Generic[ContextT]):
     """One row. A handler returns a value of `returns` (sent as JSON) or a reply of its own."""
 
     method: str
     path: str
     access: Access
     summary: str
-    answer: Handler[PlaneT]
+    answer: Handler[ContextT]
     returns: object
-    gate: Gate[PlaneT] | None = None
+    gate: Gate[ContextT] | None = None
     takes: type | None = None
     query: type[msgspec.Struct] = NoQuery
     headers: tuple[RequestHeader, ...] = ()
@@ -127,25 +125,3 @@ class Route(Generic[PlaneT]):
     media: str = "application/json"  # of what is returned
     refusals: tuple[int, ...] = ()  # statuses besides those every route may give
     tags: tuple[str, ...] = field(default=())
-
-
-HEADER: Final = b"idempotency-key"
-
-
-class BadIdempotencyHeaderError(BadInputError):
-    """The header cannot be read."""
-
-    code = "bad_idempotency_key"
-
-
-def idempotency_key(call: Call) -> str | None:
-    """Return the key the request carries, if it carries one."""
-    values = call.head.values(HEADER)
-    if not values:
-        return None
-    if len(values) > 1:
-        raise BadIdempotencyHeaderError("the Idempotency-Key is given twice")
-    try:
-        return values[0].decode("ascii")
-    except UnicodeDecodeError:
-        raise BadIdempotencyHeaderError("an Idempotency-Key is ASCII text") from None

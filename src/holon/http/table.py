@@ -1,11 +1,11 @@
-"""Every route there is.
+"""The route table.
 
-Owns:  the one table. What is not in it is not served.
+Owns:  every route of the service. A route that is not in it is not served.
 """
 
 from typing import Final
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.route import Route
 from holon.http.routes import (
     agent_control,
@@ -24,7 +24,7 @@ from holon.http.routes import (
     workspaces,
 )
 
-_WORKING: Final[tuple[Route[Plane], ...]] = (
+_WORKING: Final[tuple[Route[HttpContext], ...]] = (
     *runtime.FRONT_ROUTES,
     *runtime.HANDSHAKE_ROUTES,
     *runtime.RUNTIME_CONTROL_ROUTES,
@@ -46,4 +46,4 @@ _WORKING: Final[tuple[Route[Plane], ...]] = (
     *triggers.ROUTES,
 )
 
-ROUTES: Final[tuple[Route[Plane], ...]] = runtime.described(_WORKING)
+ROUTES: Final[tuple[Route[HttpContext], ...]] = runtime.described(_WORKING)

@@ -1,14 +1,12 @@
-"""Who an agent is, and the state its loop keeps.
+"""Agents: identity, loop state and the selector that names a template.
 
-Owns:  the names only; the transitions are in decide/agents/lifecycle; identity, and agent state
-       split by owner: posture, focus, totals, model choice; the events of an agent's own model, of
-       what it will never see, and of the end of its identity's use; the catalog entry, and the
-       three forms of the selector that names a template.
-Rule 1: identity is written once, at birth, but for being archived at the end of its use; state
-        changes only through commits.
-Rule 2: `generation` fences writers: whoever holds an older number may no longer write.
-Rule 3: what a template holds is read once, when an agent is made from it; nothing refers to it
-        afterwards.
+Owns:  agent identity; agent state by part (posture, focus, totals, rate state, model choice); the
+       agent events (model override, dropped unseen messages, archiving); template entries and the
+       three forms of a template selector. Transitions are in decide/agents/lifecycle.
+Rule 1: identity is written once, at creation; only archiving changes it. State changes only through
+        commits.
+Rule 2: `generation` fences writers: the holder of an older number may no longer write.
+Rule 3: a template is read once, when an agent is created from it; nothing refers to it afterwards.
 """
 
 from enum import StrEnum
@@ -62,7 +60,7 @@ class Visibility(StrEnum):
 
 
 class Ownership(StrEnum):
-    """Who answers for an agent."""
+    """Who is responsible for an agent."""
 
     SELF_OWNED = "self_owned"
     PARENT_SUPERVISED = "parent_supervised"
@@ -123,8 +121,8 @@ class AgentTotals(Record, frozen=True, kw_only=True):
     output_tokens: int = 0
 
 
-class AgentPace(Record, frozen=True, kw_only=True):
-    """How fast the agent may go on.
+class TurnRateState(Record, frozen=True, kw_only=True):
+    """The agent's counters of self-started turns, and its budget pause.
 
     `self_started_count` counts turns in a row that the runtime started by itself and that moved
     nothing; once it `gave_up`, only something from outside starts a turn. `budget_until` is the
@@ -164,7 +162,7 @@ class AgentState(Record, frozen=True, kw_only=True):
     focus: AgentFocus
     totals: AgentTotals
     model: ModelChoice
-    pace: AgentPace = AgentPace()
+    pace: TurnRateState = TurnRateState()
     last_closure: Closure | None = None
     last_terminal: TurnTerminal | None = None
     last_brief_at: Instant | None = None
@@ -200,7 +198,7 @@ GITHUB_ARCHIVES: Final = "https://codeload.github.com"
 
 
 class BadTemplateError(BadInputError):
-    """A template cannot be named like this, or cannot be used as it is; nothing was made."""
+    """A template selector is malformed, or its template unusable; nothing was made."""
 
     code = "bad_template"
 

@@ -1,16 +1,15 @@
-"""How much agents may use, and how much they used.
+"""Budgets and rate limits: how much agents may use, and how much they used.
 
-Owns:  budgets, the steps in which usage is added up, and the hold of a budget that is used up;
-       those members of the union `Change` (model/commits) that are about an agent's pace; the
-       events of agents that are slowed down, or held by a used-up budget.
-Rule 1: a budget without a number has no bound; a budget with none at all holds nobody.
-Rule 2: turns count over an hour, tokens and cost over a day. Both windows move along with time.
+Owns:  budgets, usage steps and the hold of a used-up budget; the members of the union `Change`
+       (model/commits) and the events that slow an agent down, pause its turns or resume them.
+Rule 1: a budget without a number has no bound; a budget without any number holds no agent.
+Rule 2: turns count over an hour, tokens and cost over a day. Both windows slide with time.
 Rule 3: cost is in millionths of a US dollar, and only of models whose price is known.
 """
 
 from enum import StrEnum
 
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.record import Record
 from holon.model.values import AgentId, Instant, MessageId
 
@@ -60,7 +59,7 @@ class UsageStep(Record, frozen=True, kw_only=True):
 
 
 class BudgetHold(Record, frozen=True, kw_only=True):
-    """A budget that is used up, and when there is room again."""
+    """A budget that is used up, and when it has room again."""
 
     scope: BudgetScope
     measure: BudgetMeasure
@@ -78,11 +77,11 @@ class ModelPrice(Record, frozen=True, kw_only=True):
     cache_write: float | None = None
 
 
-class RememberPace(Record, tag=True, frozen=True, kw_only=True):
+class UpdateTurnRate(Record, tag=True, frozen=True, kw_only=True):
     """Count a turn the runtime started by itself, or begin to count anew. Budgets stay."""
 
     agent_id: AgentId
-    pace: AgentPace
+    pace: TurnRateState
 
 
 class HoldMessage(Record, tag=True, frozen=True, kw_only=True):
@@ -93,21 +92,21 @@ class HoldMessage(Record, tag=True, frozen=True, kw_only=True):
     until: Instant
 
 
-class HoldTurns(Record, tag=True, frozen=True, kw_only=True):
+class PauseTurns(Record, tag=True, frozen=True, kw_only=True):
     """Begin no turn of the agent until its budget has room again."""
 
     agent_id: AgentId
     hold: BudgetHold
 
 
-class ReleaseTurns(Record, tag=True, frozen=True, kw_only=True):
+class UnpauseTurns(Record, tag=True, frozen=True, kw_only=True):
     """The budget has room again."""
 
     agent_id: AgentId
 
 
 class ReviewHolds(Record, tag=True, frozen=True, kw_only=True):
-    """Have every hold looked at again now: the budgets may not be what they were."""
+    """Have every hold checked again now, since the budgets may have changed."""
 
 
 class MessageHeld(Record, tag_field="kind", tag="message_held", frozen=True, kw_only=True):
@@ -134,4 +133,4 @@ class BudgetUsedUp(Record, tag_field="kind", tag="budget_used_up", frozen=True, 
 
 
 class BudgetFreed(Record, tag_field="kind", tag="budget_freed", frozen=True, kw_only=True):
-    """There is room in the budget again."""
+    """The budget has room again."""

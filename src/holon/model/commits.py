@@ -1,20 +1,20 @@
-"""Durable change as one value: the commit and its closed union of changes.
+"""Durable change as one value: the commit, its expectations and the closed union of changes.
 
-Owns:  expectations (compare-and-set) and commit outcomes; everything that can change a row.
-       `decide/events/audit` says which events each change leaves; each change of a commit with the
-       events it leaves in the audit log and the marks it leaves for memory search.
+Owns:  expectations (compare-and-set), changes, commit outcomes, and the audited form of a commit:
+       each change with the events it leaves in the audit log and the marks it leaves for memory
+       search.
 Rule 1: an expectation names one row and what the decision saw in it. If the row has moved on, the
         whole commit is refused and the caller decides again from fresh rows.
 Rule 2: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
-Rule 3: `expects` are checked in the same transaction; one that fails refuses the whole commit.
-Rule 4: commit ids name the moment: `admit:<message>`, `claim:<message>:<generation>`,
+Rule 3: `expects` are checked in the same transaction as the changes are written.
+Rule 4: a commit id names what happens once: `admit:<message>`, `claim:<message>:<generation>`,
         `round:<turn>:<n>`, `remind:<turn>:<n>`, `compact:<turn>:<n>`, `tool:<effect>:done`,
         `settle:<message>`, `fire:<timer>:<slot>:<count>`, `task:<task>:<status>`, `tick:<message>`,
         `wait:<wait>:<state>`, `control:<request>`, `archive:<agent>`, `trigger:<trigger>:<epoch>`,
         `deliver:<trigger>:<key>`.
-Rule 5: all of it is decided before it reaches a store (decide/events/audit). A store writes rows,
-        compares what is expected, gives out sequence numbers, and decides nothing.
-Rule 6: it is handed over in this process and never written down as such; it has no form on a wire.
+Rule 5: events and marks are computed before a commit reaches a store (decide/events/audit). A store
+        writes rows, compares expectations, allocates sequence numbers, and decides nothing.
+Rule 6: a commit stays in this process; it is never serialized and has no wire form.
 """
 
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from typing import TypeAlias
 import msgspec
 
 from holon.model.agents import AgentIdentity, AgentStatus
-from holon.model.budgets import HoldMessage, HoldTurns, ReleaseTurns, RememberPace, ReviewHolds
+from holon.model.budgets import HoldMessage, PauseTurns, ReviewHolds, UnpauseTurns, UpdateTurnRate
 from holon.model.events.briefs import BriefRecord, FailureArtifact, OperatorVisibility
 from holon.model.events.event import Event
 from holon.model.guidance import NoteInstructionChange, SkillChange
@@ -108,14 +108,14 @@ class WaitInState(Record, tag=True, frozen=True, kw_only=True):
 
 
 class WorkItemAtRevision(Record, tag=True, frozen=True, kw_only=True):
-    """Nobody has written the item since."""
+    """The item was not written since."""
 
     work_item_id: WorkItemId
     revision: int
 
 
 class WorkItemWaitsForOnly(Record, tag=True, frozen=True, kw_only=True):
-    """The item has exactly this many open waits: nobody has opened one since."""
+    """The item has exactly this many open waits: none was opened since."""
 
     work_item_id: WorkItemId
     wait_count: int
@@ -157,7 +157,7 @@ class Applied(Record, tag=True, frozen=True, kw_only=True):
 
 
 class ExpectationFailed(Record, tag=True, frozen=True, kw_only=True):
-    """A row had moved on; nothing was changed. `found` says what is there now."""
+    """A row had moved on; nothing was changed. `found` describes the row's present state."""
 
     expect: Expect
     found: str
@@ -187,7 +187,7 @@ class CreateAgent(Record, tag=True, frozen=True, kw_only=True):
 
 
 class SetAgentStatus(Record, tag=True, frozen=True, kw_only=True):
-    """Move an agent's posture; `new_generation` fences whoever held the lane."""
+    """Move an agent's posture; `new_generation` fences the lane that held it."""
 
     agent_id: AgentId
     status: AgentStatus
@@ -205,7 +205,7 @@ class FocusWorkItem(Record, tag=True, frozen=True, kw_only=True):
 
 
 class SetModelOverride(Record, tag=True, frozen=True, kw_only=True):
-    """Give the agent a model of its own, or the default back."""
+    """Set or clear an agent's model override."""
 
     agent_id: AgentId
     model: str | None
@@ -237,7 +237,7 @@ class ClaimMessage(Record, tag=True, frozen=True, kw_only=True):
 
 
 class DeferMessage(Record, tag=True, frozen=True, kw_only=True):
-    """Hand a claimed message back to the queue, to wait there for a moment."""
+    """Return a claimed message to the queue, to wait there for a moment."""
 
     agent_id: AgentId
     message_id: MessageId
@@ -254,7 +254,7 @@ class ReleaseDeferred(Record, tag=True, frozen=True, kw_only=True):
 class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
     """End a message. A processed one the model did not see is marked to be shown later.
 
-    One that was taken without a claim says how often the oldest message has been passed over by
+    One that was taken without a claim records how often the oldest message has been passed over by
     then.
     """
 
@@ -269,7 +269,7 @@ class SettleMessage(Record, tag=True, frozen=True, kw_only=True):
 
 
 class MarkSeen(Record, tag=True, frozen=True, kw_only=True):
-    """These earlier messages wait no longer to be shown to the model: they are now, or let go."""
+    """These messages no longer wait to be shown to the model: they are now, or were dropped."""
 
     agent_id: AgentId
     message_ids: tuple[MessageId, ...]
@@ -282,7 +282,7 @@ class OpenTurn(Record, tag=True, frozen=True, kw_only=True):
 
 
 class ResumeTurn(Record, tag=True, frozen=True, kw_only=True):
-    """Go on with an open turn under a new generation."""
+    """Resume an open turn under a new generation."""
 
     agent_id: AgentId
     turn_id: TurnId
@@ -300,7 +300,7 @@ class AppendTranscript(Record, tag=True, frozen=True, kw_only=True):
 
 
 class StartToolCall(Record, tag=True, frozen=True, kw_only=True):
-    """Say that a tool call is about to run, before it runs."""
+    """Record that a tool call is about to run, before it runs."""
 
     call: ToolCallRecord
 
@@ -336,7 +336,7 @@ class RecordClosure(Record, tag=True, frozen=True, kw_only=True):
 
 
 class AppendBrief(Record, tag=True, frozen=True, kw_only=True):
-    """Tell the operator something, and how much it concerns them."""
+    """Give the operator a brief, and how much it concerns them."""
 
     brief: BriefRecord
     visibility: OperatorVisibility = OperatorVisibility.TURN_RESULT
@@ -384,7 +384,7 @@ class CreateTimer(Record, tag=True, frozen=True, kw_only=True):
 
 
 class FireTimer(Record, tag=True, frozen=True, kw_only=True):
-    """A slot came due: move to the next slot of the grid, or complete when there is none."""
+    """A slot came due: move to the next slot of the grid, or complete when none is left."""
 
     agent_id: AgentId
     timer_id: TimerId
@@ -416,7 +416,7 @@ class ParkWakeHint(Record, tag=True, frozen=True, kw_only=True):
 
 
 class TakeWakeHints(Record, tag=True, frozen=True, kw_only=True):
-    """Hand parked hints over to a tick."""
+    """Deliver parked hints with a tick."""
 
     agent_id: AgentId
     source_keys: tuple[str, ...]
@@ -470,7 +470,7 @@ class MoveWait(Record, tag=True, frozen=True, kw_only=True):
 
 
 class RecordEvent(Record, tag=True, frozen=True, kw_only=True):
-    """Say something in the audit log that moves no row."""
+    """Append an event to the audit log that moves no row."""
 
     agent_id: AgentId
     event: Event
@@ -512,10 +512,10 @@ Change: TypeAlias = (
     | DeliverTrigger
     | OpenWait
     | MoveWait
-    | RememberPace
+    | UpdateTurnRate
     | HoldMessage
-    | HoldTurns
-    | ReleaseTurns
+    | PauseTurns
+    | UnpauseTurns
     | ReviewHolds
     | WorkspaceChange
     | SkillChange
@@ -544,7 +544,7 @@ class LoggedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A change and what it leaves besides its rows."""
+    """A change with the events and marks it leaves."""
 
     change: Change
     events: tuple[LoggedEvent, ...]
@@ -559,12 +559,12 @@ class AuditedCommit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def commit_id(self) -> str:
-        """The name under which it is applied once."""
+        """The id under which it is applied once."""
         return self.commit.commit_id
 
     @property
     def at(self) -> Instant:
-        """The moment it is of."""
+        """The time it was decided."""
         return self.commit.at
 
     @property

@@ -1,21 +1,21 @@
 """The Holon error tree, with stable codes.
 
-Owns:  every error the runtime raises on purpose; refusal codes and the one shape every surface
-       renders.
+Owns:  the error classes the runtime raises on purpose; refusals, their codes, and the one shape in
+       which every surface renders them.
 Rule 1: `code` is stable and machine-readable; `hint` says what a person can do next.
 Rule 2: a class says what the caller may do; callers never parse messages.
-Rule 3: a refusal names what to do next whenever there is something to do.
+Rule 3: a refusal names the next step whenever there is one.
 
 HolonError
 ├── BadInputError        BadId · NotJson · Decode (BadTag · BadEnum · BadSyntax)
-├── RefusedError         carries a Refusal: the request was understood and declined (model/errors)
+├── RefusedError         carries a Refusal: the request was understood and declined
 ├── ForbiddenTransition  a lifecycle table has no such row
 ├── ProviderError        a provider attempt failed (model/providers/attempts)
 ├── HomeUnusable         a home cannot be served as it is
 └── StoreError           StoreFull, StoreReadOnly, StoreBusy (wait and retry) · StoreClosed
                          StoreBroken (stop): StoreDamaged · DatabaseReplaced · HomeReplaced ·
                          HomeLost
-                         LogTooLong (goes on)
+                         LogTooLong (the store goes on)
                          at opening: HomeInUse · SchemaTooNew · NotAHolonDatabase ·
                          StoreUnwritable · DatabaseMissing · ForeignLog
 """
@@ -97,7 +97,7 @@ class ForbiddenTransitionError(HolonError):
 
 
 class HomeUnusableError(HolonError):
-    """A HOLON_HOME cannot be used as it is; somebody must look at it first."""
+    """A HOLON_HOME cannot be used as it is; a person must look at it first."""
 
     code = "home_unusable"
     hint = "check its owner, its permissions and the disk, or set HOLON_HOME to another directory"
@@ -212,7 +212,7 @@ class ForeignLogError(StoreError):
 
 
 class LogLostError(StoreError):
-    """The write-ahead log beside the database is lost, and commits that it alone had with it."""
+    """The write-ahead log beside the database is lost, with commits that only it contained."""
 
     code = "database_log_lost"
 
@@ -289,7 +289,7 @@ class Refusal(Record, frozen=True, kw_only=True):
 
 
 class RefusedError(HolonError):
-    """Raised by the desks at the door; carries the refusal."""
+    """Raised by services for a declined request; carries the refusal."""
 
     code = "refused"
 

@@ -1,16 +1,14 @@
-"""Skills: what an agent may learn to do by reading.
+"""Guidance: instruction files and skills an agent reads.
 
-Owns:  what was loaded, from where, what could not be, and what is to be mistrusted of it; what the
-       audit log can say about them; the member of the union `Change` (model/commits) that is about
-       instruction sources; catalog entries and activations; those members of the union `Change`
-       (model/commits) that are about skills; what the audit log can say about skills; the three
-       kinds of reference, and what an installation leaves behind.
-Rule 1: the text goes into the prompt and nowhere else; surfaces show where it came from.
-Rule 2: only metadata is ever in the prompt; the body is read when a skill is used.
-Rule 3: a skill is known by the path of its SKILL.md: two scopes may hold skills of one name. Some
-        write its name in other cases, which is the same file to them.
-Rule 4: the end of a turn (SettleTurn) keeps or drops what the turn made active; there is no change
-        of its own for that, and no event.
+Owns:  loaded instructions, their sources and problems, and taint marks; skill catalogs, references,
+       activations and installations; the members of the union `Change` (model/commits) and the
+       audit events about both.
+Rule 1: instruction text goes into the prompt and nowhere else; surfaces show its source.
+Rule 2: the prompt lists only a skill's metadata; its body is read when the skill is used.
+Rule 3: a skill is identified by the path of its SKILL.md, since two scopes may hold skills of the
+        same name. File names in another case (skill.md) are the same file.
+Rule 4: the end of a turn (SettleTurn) keeps or drops the skills the turn activated; that has no
+        change and no event of its own.
 """
 
 from enum import StrEnum
@@ -25,7 +23,7 @@ from holon.model.values import AgentId, Instant, TurnId
 
 
 class InstructionSource(StrEnum):
-    """Whose guidance it is; the order here is the order in a prompt."""
+    """Whose guidance it is; the order of members is the order in a prompt."""
 
     USER_GLOBAL = "user_global"
     AGENT = "agent"
@@ -40,7 +38,7 @@ class InstructionKind(StrEnum):
 
 
 class InstructionMetadata(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Where guidance came from; never what it says."""
+    """The source of guidance, without its text."""
 
     source: InstructionSource
     kind: InstructionKind
@@ -51,7 +49,7 @@ class InstructionMetadata(Record, frozen=True, kw_only=True, omit_defaults=False
 
 
 class LoadedInstructions(Record, frozen=True, kw_only=True):
-    """One file of guidance. `bytes` is its size on disk; `truncated` says that `text` is less."""
+    """One guidance file. `bytes` is its size on disk; `truncated` means that `text` is less."""
 
     source: InstructionSource
     kind: InstructionKind
@@ -75,16 +73,16 @@ class LoadedInstructions(Record, frozen=True, kw_only=True):
 
 
 class LoadedGuidance(Record, frozen=True, kw_only=True):
-    """Everything that was found, and what stood in the way of the rest."""
+    """Everything that was loaded, and what prevented the rest."""
 
     files: tuple[LoadedInstructions, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 class TaintedInstructions(Record, frozen=True, kw_only=True):
-    """The newest change of an agent's own sources that somebody from outside may be behind.
+    """The newest change of an agent's own sources that outside content may have caused.
 
-    It was seen in a turn in which they had a word. `change_count` counts all such changes there
+    It was seen in a turn that was shown such content. `change_count` counts all such changes in
     have ever been.
     """
 
@@ -97,11 +95,11 @@ class TaintedInstructions(Record, frozen=True, kw_only=True):
 class InstructionSourceChanged(
     Record, tag_field="kind", tag="instruction_source_changed", frozen=True, kw_only=True
 ):
-    """A file that tells the agent how to behave is not what it was at the last look.
+    """A file that tells the agent how to behave has changed since the last check.
 
-    `effect_id` names the call after which it was seen; without one nobody was looking when it
-    happened. A digest is missing where there is no file. `tainted` says that somebody from outside
-    had a word in the turn.
+    `effect_id` names the call after which it was seen; without one the change happened between
+    turns. A digest is absent where the file is missing. `tainted` means that the turn was shown
+    outside content.
     """
 
     path: str  # below the agent's home
@@ -114,13 +112,13 @@ class InstructionSourceChanged(
 
 
 class NoteInstructionChange(Record, tag=True, frozen=True, kw_only=True):
-    """Tell of a change, and remember it for the operator where somebody outside had a word."""
+    """Record a change, and keep it for the operator if outside content may have caused it."""
 
     agent_id: AgentId
     event: InstructionSourceChanged
 
 
-SKILL_FILES: Final = ("SKILL.md", "skill.md", "Skill.md")  # the first that is there counts
+SKILL_FILES: Final = ("SKILL.md", "skill.md", "Skill.md")  # the first that exists counts
 
 
 class SkillScope(StrEnum):
@@ -169,9 +167,9 @@ class SkillEntry(Record, frozen=True, kw_only=True):
 
 
 class SkillCatalog(Record, frozen=True, kw_only=True):
-    """The skills an agent may discover, and what stood in the way of others.
+    """The skills an agent may discover, and the problems with others.
 
-    `problems` are the first ones, with a line that says how many more there are; `problems_count`
+    `problems` are the first ones, with a line that counts the others; `problems_count`
     counts all.
     """
 
@@ -277,7 +275,7 @@ class BuiltinSkillRef(Record, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """The reference in words."""
+        """The reference as text."""
         return self.name
 
 
@@ -286,11 +284,11 @@ class LocalSkillRef(Record, frozen=True, kw_only=True):
 
     path: str
     kind: Literal["local"] = "local"
-    copies: bool = False  # else it is linked, and goes on changing where it is
+    copies: bool = False  # else it is linked, and follows later changes of its source
 
     @property
     def source(self) -> str:
-        """The reference in words."""
+        """The reference as text."""
         return self.path
 
 
@@ -304,7 +302,7 @@ class GithubSkillRef(Record, frozen=True, kw_only=True):
 
     @property
     def source(self) -> str:
-        """The reference in words."""
+        """The reference as text."""
         return f"{self.owner}/{self.repo}@{self.skill}"
 
 
@@ -312,9 +310,9 @@ SkillRef: TypeAlias = BuiltinSkillRef | LocalSkillRef | GithubSkillRef
 
 
 class SkillFolder(Record, frozen=True, kw_only=True):
-    """A skill in a directory of skills; without a source somebody made it there.
+    """A skill in a directory of skills; without a source it was made there.
 
-    `is_changed`: it is not what an installation left, so nothing may replace it unasked.
+    `is_changed`: it differs from what was installed, so it is replaced only on request.
     """
 
     name: str

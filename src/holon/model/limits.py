@@ -1,9 +1,9 @@
 """Every bound in the runtime, by name.
 
-Owns:  the numbers. A limit that has no name here does not exist; the numbers of what a model does
-       by its hands; every other one is in model/limits.
+Owns:  the numbers; a limit without a name here does not exist. Numbers that only one record uses
+       stand beside it: model/memory/records, model/turns/compaction, model/events/reads.
 Rule 1: names carry their unit last: `_BYTES_MAX`, `_MS_DEFAULT`, `_COUNT_MAX`.
-Rule 2: relations between limits are asserted at the bottom, so that an edit cannot break them.
+Rule 2: relations between limits are asserted beside them, so that an edit cannot break them.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 
-# Identifiers and text at the door.
+# Identifiers and text at ingress.
 ID_CHARS_MAX: Final = 64
 IDEMPOTENCY_KEY_CHARS_MAX: Final = 200
 JSON_DEPTH_MAX: Final = 64
@@ -41,7 +41,7 @@ PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT: Final = 15 * SECOND_MS
 PROVIDER_STREAM_IDLE_MS_DEFAULT: Final = 300 * SECOND_MS
 PROVIDER_ANSWER_BYTES_MAX: Final = 32 * MIB
 PROVIDER_STREAM_MS_MAX: Final = 2 * HOUR_MS  # the longest answer of the slowest model takes less
-PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB  # it says most things more than once; not kept
+PROVIDER_STREAM_BYTES_MAX: Final = 128 * MIB  # it repeats most content; not kept
 PROVIDER_ANSWER_CHARS_MAX: Final = PROVIDER_ANSWER_BYTES_MAX  # of what is kept of a stream
 ANSWER_TOKEN_BYTES_MAX: Final = (
     16  # no text has longer tokens on average; of a model's output limit
@@ -49,9 +49,9 @@ ANSWER_TOKEN_BYTES_MAX: Final = (
 ANSWER_TEXT_BYTES_MAX: Final = 2 * MIB  # of one answer, whatever the model's limit; thinking alike
 ANSWER_CALLS_BYTES_MAX: Final = 4 * MIB  # the arguments of all calls of one answer
 BRIEF_TEXT_BYTES_MAX: Final = 256 * KIB  # of a brief or a report; all of it is in the transcript
-TERMINAL_TEXT_BYTES_MAX: Final = 4 * KIB  # of the last words in the end of a turn
+TERMINAL_TEXT_BYTES_MAX: Final = 4 * KIB  # of the last text in the end of a turn
 PROVIDER_ERROR_BYTES_MAX: Final = 64 * KIB
-PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own words in our errors
+PROVIDER_MESSAGE_CHARS_MAX: Final = 400  # of a provider's own text in our errors
 PROVIDER_SOURCE_CHAIN_COUNT_MAX: Final = 6
 PROVIDER_NAMED_WAIT_MS_MAX: Final = 366 * DAY_MS  # a later reset is no moment worth waiting for
 PROVIDER_OUTPUT_ITEMS_COUNT_MAX: Final = 128
@@ -69,25 +69,25 @@ LOCAL_THREADS_COUNT_DEFAULT: Final = 1
 CONFIG_FILE_BYTES_MAX: Final = 256 * KIB
 CREDENTIALS_FILE_BYTES_MAX: Final = 1 * MIB
 CREDENTIAL_BYTES_MAX: Final = 64 * KIB
-CREDENTIAL_PROCESS_MS_MAX: Final = 30 * SECOND_MS  # a program asked for a secret answers by then
-CREDENTIAL_KEPT_MS_MAX: Final = 5 * MINUTE_MS  # what such a program said is used for this long
+CREDENTIAL_PROCESS_MS_MAX: Final = 30 * SECOND_MS  # for a credential program to answer
+CREDENTIAL_KEPT_MS_MAX: Final = 5 * MINUTE_MS  # how long the credential of such a program is cached
 SETTING_TEXT_CHARS_MAX: Final = 4_096
 MODEL_FALLBACKS_COUNT_MAX: Final = 16
 MODEL_TOKENS_COUNT_MAX: Final = 100_000_000  # what a setting may claim a model takes or gives
 
 # The HTTP surface.
 HTTP_HEAD_BYTES_MAX: Final = 32 * KIB
-HTTP_HEAD_MS_MAX: Final = 10 * SECOND_MS  # from the first byte we wait for to the last of the head
+HTTP_HEAD_MS_MAX: Final = 10 * SECOND_MS  # from the first byte expected to the last of the head
 HTTP_BODY_MS_MAX: Final = 10 * SECOND_MS
 HTTP_IDLE_MS_MAX: Final = 75 * SECOND_MS  # between two requests on one connection
 HTTP_SEND_MS_MAX: Final = 20 * SECOND_MS  # a reader that takes nothing for so long is cut off
 HTTP_UNSENT_BYTES_MAX: Final = 128 * KIB  # that the kernel keeps for one connection
-HTTP_LINGER_MS_MAX: Final = 1 * SECOND_MS  # for a peer still sending to hear why it is refused
+HTTP_LINGER_MS_MAX: Final = 1 * SECOND_MS  # for a peer still sending to receive the refusal
 HTTP_LINGER_BYTES_MAX: Final = 256 * KIB
-HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route that names no bound of its own
+HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route without a bound of its own
 HTTP_NO_BODY_BYTES_MAX: Final = 1 * KIB  # of a route that takes none, for {} and the like
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
-HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections that have not asked for anything yet
+HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections without a first request
 HTTP_STRANGERS_PER_PEER_COUNT_MAX: Final = 512  # connections of one peer that show no credentials
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
 HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
@@ -103,15 +103,15 @@ CONTROL_TOKEN_CHARS_MAX: Final = 512
 CONTROL_TOKEN_CHARS_MIN: Final = 16
 OPEN_FILES_COUNT_DEFAULT: Final = 8_192  # of a process that serves
 
-# The runtime in the background, and those who call it.
+# The daemon and its clients.
 RUN_FILE_BYTES_MAX: Final = 64 * KIB  # of a small file under <home>/run
 DAEMON_READY_MS_MAX: Final = 10 * SECOND_MS
 DAEMON_STABLE_MS: Final = 2 * SECOND_MS  # a start that lives so long has succeeded
-DAEMON_STOP_MS_MAX: Final = 10 * SECOND_MS  # after it was asked, before it is told
+DAEMON_STOP_MS_MAX: Final = 10 * SECOND_MS  # after a request to stop, before a signal
 DAEMON_SIGNAL_MS_MAX: Final = 5 * SECOND_MS  # after a signal, before the next
 DAEMON_PROBE_MS_MAX: Final = 3 * SECOND_MS  # for an answer about its health
-HOME_WATCH_MS: Final = 2 * SECOND_MS  # between two looks whether a home is still ours
-HOME_ANSWER_MS_MAX: Final = 3 * HOME_WATCH_MS  # for an owner who cannot be seen to say it is there
+HOME_WATCH_MS: Final = 2 * SECOND_MS  # between two checks that this process still owns the home
+HOME_ANSWER_MS_MAX: Final = 3 * HOME_WATCH_MS  # for an owner to confirm that it runs
 DAEMON_LOG_BYTES_MAX: Final = 4 * MIB  # then the log is moved aside; one older one is kept
 DAEMON_LOG_READ_BYTES_MAX: Final = 256 * KIB
 DAEMON_LOG_LINES_COUNT_MAX: Final = 1_000
@@ -154,10 +154,10 @@ WEBHOOK_SIGNATURES_COUNT_MAX: Final = 8  # offered for one request, while secret
 QUEUED_PER_AGENT_COUNT_MAX: Final = 10_000
 CLAIMS_PASSED_OVER_COUNT_MAX: Final = 16  # then the oldest waiting message is served, any band
 UNSEEN_SHOWN_COUNT_MAX: Final = 16
-UNSEEN_PER_AGENT_COUNT_MAX: Final = 1_000  # the newest; older ones are let go, and that is told
+UNSEEN_PER_AGENT_COUNT_MAX: Final = 1_000  # the newest; older ones are dropped, with an event
 UNSEEN_FULL_COUNT_MAX: Final = 2 * UNSEEN_SHOWN_COUNT_MAX  # while the database is above its cap
 
-# Senders may repeat a key for a day; only we repeat a commit, and we do so within moments.
+# Senders may repeat a key for a day; only the runtime repeats a commit, within moments.
 IDEMPOTENCY_KEPT_MS_MIN: Final = DAY_MS
 COMMIT_IDS_KEPT_MS_MIN: Final = HOUR_MS
 
@@ -178,7 +178,7 @@ WAIT_DEADLINE_DEFAULT_MS: Final = DAY_MS
 DUE_BATCH_COUNT_MAX: Final = 256
 
 SELF_STARTED_FREE_COUNT_MAX: Final = 8  # turns in a row that moved nothing, before a hold
-SELF_STARTED_COUNT_MAX: Final = 16  # such turns before the operator is told and the agent rests
+SELF_STARTED_COUNT_MAX: Final = 16  # such turns before the operator is informed and the agent rests
 SELF_STARTED_HOLD_MS_MIN: Final = 1 * SECOND_MS
 SELF_STARTED_HOLD_MS_MAX: Final = SELF_STARTED_HOLD_MS_MIN << (
     SELF_STARTED_COUNT_MAX - SELF_STARTED_FREE_COUNT_MAX - 1
@@ -220,9 +220,9 @@ INPUT_LOOKED_AT_BYTES_MAX: Final = 4 * MIB  # of all bodies a turn begins with, 
 TURN_CRASHES_COUNT_MAX: Final = 2  # of the process inside a turn that got no further between them
 INTERJECTIONS_PER_POINT_COUNT_MAX: Final = 8
 HISTORY_TURNS_COUNT_DEFAULT: Final = 12
-RUN_BRIEFS_READ_COUNT_MAX: Final = 100  # of one run, newest, for its last words
+RUN_BRIEFS_READ_COUNT_MAX: Final = 100  # of one run, newest, for its last text
 FOLLOWUPS_PER_CHAIN_COUNT_MAX: Final = 32  # an agent leaves itself, from one outside message on
-REMINDER_ROUNDS_COUNT_DEFAULT: Final = 10  # without a word about the current item
+REMINDER_ROUNDS_COUNT_DEFAULT: Final = 10  # without a call on the current item
 REMINDER_COOLDOWN_ROUNDS_COUNT_DEFAULT: Final = 10
 REMINDER_TOKENS_DEFAULT: Final = 512
 REMINDER_TOKENS_MAX: Final = 8_192  # what a setting may ask for
@@ -235,7 +235,7 @@ TOOL_OUTPUT_TOKENS_MAX: Final = 64_000
 TOOL_OUTPUT_SETTING_TOKENS_MIN: Final = 100  # less would hide how a command ended
 TOOL_OUTPUT_SETTING_TOKENS_MAX: Final = 100_000  # more would not fit into a tool result
 ESTIMATED_TOKEN_BYTES: Final = 4
-TASK_OUTPUT_TOKENS: Final = 2_000  # of a task's output, in a look at it and in its result
+TASK_OUTPUT_TOKENS: Final = 2_000  # of a task's output, in TaskOutput and in its result
 TASK_OUTPUT_WAIT_MS_DEFAULT: Final = 30 * SECOND_MS
 TASK_OUTPUT_WAIT_MS_MAX: Final = 10 * MINUTE_MS
 TASKS_LISTED_COUNT_MAX: Final = 100  # that have not ended
@@ -259,7 +259,7 @@ PLAN_PREVIEW_LISTED_CHARS_MAX: Final = 200  # where many items are shown
 AGENT_ROWS_SHOWN_COUNT_MAX: Final = 32  # waits, tasks and items in an agent's own summary
 
 # Prompts: how a model's window is shared, and how much a section shows.
-PROMPT_TOKENS_DEFAULT: Final = 128_000  # of a model nobody knows the window of
+PROMPT_TOKENS_DEFAULT: Final = 128_000  # of a model with an unknown window
 PROMPT_MARGIN_TOKENS: Final = 256
 PROMPT_LASTING_PERCENT: Final = 35  # of what tools leave: guidance, skills, memory
 PROMPT_TURN_PERCENT: Final = 15  # work items, results, why the agent is awake
@@ -267,7 +267,7 @@ PROMPT_INPUT_PERCENT: Final = 40  # the message the turn answers
 PROMPT_LASTING_TOKENS_MAX: Final = 24_000
 PROMPT_TURN_TOKENS_MAX: Final = 8_000
 PROMPT_PINNED_TOKENS_MIN: Final = 400  # what a pinned section that can be cut gets in any case
-PROMPT_CUT_TOKENS_MIN: Final = 64  # less of a section says nothing
+PROMPT_CUT_TOKENS_MIN: Final = 64  # less of a section is of no use
 PROMPT_SKILLS_DESCRIBED_COUNT_MAX: Final = 64
 PROMPT_SKILLS_NAMED_COUNT_MAX: Final = 512
 PROMPT_SKILL_CHARS_MAX: Final = 240  # of one description, on average; beyond it all are cut
@@ -306,7 +306,7 @@ MEMORY_SEARCH_MS_MAX: Final = 150  # of work, looking for texts with only some o
 MEMORY_GIVEN_BACK_MS: Final = MINUTE_MS  # how often a service returns freed pages to the system
 MEMORY_INDEXES_OPEN_COUNT_MAX: Final = 8
 MEMORY_INDEX_CACHE_BYTES: Final = 256 * KIB  # of each open one
-MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long it is told that a record was pruned
+MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long a search reports that a record was pruned
 
 # Homes, templates and guidance files.
 INSTRUCTIONS_BYTES_MAX: Final = 64 * KIB  # of one AGENTS.md, in a prompt
@@ -357,7 +357,7 @@ SURFACE_TURNS_COUNT_DEFAULT: Final = 20
 SURFACE_TURNS_COUNT_MAX: Final = 50  # turns of one transcript page
 FAILURES_LOOKED_AT_COUNT_MAX: Final = 64  # for the newest whose agent has done nothing well since
 SURFACE_COUNTED_COUNT_MAX: Final = 1_000  # where counting rows, or looking through them, stops
-SURFACE_USAGE_TURNS_COUNT_MAX: Final = 100  # looked through for one that reported tokens
+SURFACE_USAGE_TURNS_COUNT_MAX: Final = 100  # searched for one that reported tokens
 SURFACE_TEXT_CHARS_MAX: Final = 4_000  # of one text of a model, a command or the outside
 SURFACE_ENTRIES_COUNT_MAX: Final = 400  # of one turn; what lies between is counted
 STATE_TASKS_COUNT_MAX: Final = 40
@@ -371,7 +371,7 @@ GROUP_COMMIT_COUNT_MAX: Final = 64
 COMMITS_WAITING_COUNT_MAX: Final = 4_096
 WAL_BYTES_MAX: Final = 64 * MIB
 CHECKPOINT_PAGES: Final = 1_000
-WAL_WARNED_BYTES: Final = WAL_BYTES_MAX + 8 * MIB  # no reader of ours holds it up so long
+WAL_WARNED_BYTES: Final = WAL_BYTES_MAX + 8 * MIB  # the runtime's own readers finish earlier
 STORE_LOOK_MS: Final = 2 * SECOND_MS
 
 # A backup. Names and depth are below what file systems and tar take.
@@ -379,7 +379,7 @@ BACKUP_FILES_COUNT_MAX: Final = 200_000
 BACKUP_NAME_BYTES_MAX: Final = 2_048
 BACKUP_DEPTH_MAX: Final = 64
 BACKUP_MANIFEST_BYTES_MAX: Final = 256 * MIB
-BACKUP_READ_BYTES_MAX: Final = 1 * MIB  # at once, whatever a header says
+BACKUP_READ_BYTES_MAX: Final = 1 * MIB  # at once, whatever a header claims
 STORE_RETRY_MS_MIN: Final = 250
 STORE_RETRY_MS_MAX: Final = 30 * SECOND_MS
 
@@ -388,7 +388,7 @@ RETENTION_INTERVAL_MS: Final = 10 * MINUTE_MS
 CLOCK_TRUST_MS: Final = DAY_MS  # how long a clock has to stand before anything is forgotten by it
 CLOCK_GAP_MS_MAX: Final = 2 * HOUR_MS  # between records that bear a clock out at a start
 RETENTION_COMMITS_COUNT: Final = 500  # groups of commits after which retention looks early
-RETENTION_LOOK_COMMITS_COUNT: Final = 8  # groups of commits between two looks at the size
+RETENTION_LOOK_COMMITS_COUNT: Final = 8  # groups of commits between two checks of the size
 RETENTION_FULL_PERCENT: Final = 97  # of the cap; from there on retention does not wait
 RETENTION_AGE_MS_DEFAULT: Final = 90 * DAY_MS
 RETENTION_EVENTS_COUNT_MIN: Final = 1_000  # newest events always kept per agent in use
@@ -400,8 +400,8 @@ COMMIT_IDS_KEPT_FULL_MS_MIN: Final = 5 * MINUTE_MS
 RETENTION_BYTES_MAX_DEFAULT: Final = 1024 * MIB
 RETENTION_BATCH_COUNT: Final = 500
 RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk
-RUN_HOMES_COUNT_MAX: Final = 2_000  # of past one-shot runs, looked at in one pass of retention
-RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, whatever room there is
+RUN_HOMES_COUNT_MAX: Final = 2_000  # of past one-shot runs, checked in one pass of retention
+RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, however full the disk
 
 assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
 assert max(PUBLIC_BODY_BYTES_MAX, ENQUEUE_TEXT_BYTES_MAX) <= MESSAGE_BODY_BYTES_MAX
@@ -433,7 +433,7 @@ COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # on disk, of one stream; twice tha
 COMMAND_PROCESSES_COUNT_MAX: Final = 512
 COMMAND_FILE_BYTES_MAX: Final = 32 * 1024 * MIB  # of one file it writes itself
 COMMAND_HANDLES_COUNT_MAX: Final = 65_536  # open at once, of one process
-COMMAND_LOOK_MARGIN_BYTES: Final = 16 * KIB  # read past a cut: a secret there is seen whole
+COMMAND_LOOK_MARGIN_BYTES: Final = 16 * KIB  # read past a cut, to see a secret whole
 COMMAND_STOP_GRACE_MS: Final = 3 * SECOND_MS  # between the polite signal and the certain one
 COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still in the pipe
 

@@ -1,9 +1,9 @@
-"""A bounded map that forgets what was used longest ago.
+"""A bounded least-recently-used map.
 
-Owns:  the one way in which something is kept only because making it again would cost.
-Rule 1: it is bounded by count, by size, or by both. What alone is beyond the bound is not kept.
+Owns:  the one cache for values that can be computed again at a cost.
+Rule 1: it is bounded by count, by size, or by both. A value larger than the bound is not kept.
 Rule 2: `put`, `get` and `pop` count as a use, `peek` and `in` do not.
-Rule 3: threads may share one that has no bound of size, as long as they only put and peek.
+Rule 3: threads may share an instance that has no size bound if they only put and peek.
 """
 
 import math

@@ -1,14 +1,13 @@
-"""The message envelope: the one form in which anything may influence an agent.
+"""Messages: the envelope, its provenance and its place in the queue.
 
 Owns:  origins, delivery surfaces, admission contexts, authority classes and trust levels; the
-       envelope, its kinds, priorities, bodies and queue states; the ingress request and the receipt
-       for an admitted one; the record. The secret itself is never in it.
-Rule 1: these labels are set at the door from how a request arrived, never from what it claims.
-Rule 2: they travel with the content into prompt, transcript, memory and events, unchanged.
+       envelope, its kinds, priorities, bodies and queue states; the ingress request and the
+       admission receipt; webhook settings, which name a secret and never hold it.
+Rule 1: ingress sets the provenance labels from how a request arrived. What a caller claims about
+        itself is kept apart in `claimed_*` and can only lead to a refusal.
+Rule 2: the labels travel with the content into prompt, transcript, memory and events, unchanged.
 Rule 3: typed fields carry meaning; `metadata` is stored for people and never consulted.
 Rule 4: a message ends in exactly one terminal queue state, once.
-Rule 5: provenance is filled in by the surface from how the request arrived. What a caller claims
-        about itself is kept apart in `claimed_*` and can only lead to a refusal.
 """
 
 from enum import StrEnum
@@ -67,7 +66,7 @@ class TimerOrigin(Record, tag_field="kind", tag="timer", frozen=True, kw_only=Tr
 
 
 class SystemOrigin(Record, tag_field="kind", tag="system", frozen=True, kw_only=True):
-    """The runtime itself, naming the part that spoke."""
+    """The runtime itself, naming the part that sent it."""
 
     subsystem: str
 
@@ -168,7 +167,7 @@ class Priority(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Priority | None":
-        """Take the earlier name of the first band for what it means."""
+        """Accept the earlier name of the first band."""
         return cls.INTERJECT if value == "interrupt" else None
 
     @property
@@ -234,7 +233,7 @@ MessageBody: TypeAlias = TextBody | JsonBody | BriefBody
 
 
 def is_contentful(body: MessageBody) -> bool:
-    """Whether a body says something: any JSON, or text that is not blank."""
+    """Whether a body has content: any JSON, or text that is not blank."""
     match body:
         case JsonBody():
             return True
@@ -245,7 +244,7 @@ def is_contentful(body: MessageBody) -> bool:
 class FollowupChain(Record, frozen=True, kw_only=True):
     """Where a follow-up an agent left itself stands among those that one outside message led to.
 
-    Set by the runtime from the message whose turn asked for it, never from what a model says.
+    Set by the runtime from the message whose turn requested it, never from a model's text.
     """
 
     root_id: MessageId  # the message that was no follow-up
@@ -330,7 +329,7 @@ class AdmissionReceipt(Record, frozen=True, kw_only=True):
 
 
 class SignatureForm(StrEnum):
-    """How a source signs what it sends."""
+    """How a source signs its requests."""
 
     STANDARD = "standard"  # Standard Webhooks: id, moment and body
     GITHUB = "github"  # X-Hub-Signature-256: the body alone

@@ -1,7 +1,7 @@
-"""Background tasks: records, states, and what a restart needs to know.
+"""Background tasks and commands: records, states, and what a restart needs to know.
 
-Owns:  the task record, its kinds and statuses, command and recovery specs; the nouns of command
-       execution, shared by the shell port, the tools and the tasks.
+Owns:  the task record, its kinds and statuses, command and recovery specs; the command types shared
+       by the shell port, the tools and the tasks.
 Rule 1: statuses move forward only, and the first terminal status wins (decide/tasks/commands).
 Rule 2: the record is the authority on terminal state; a late message never downgrades it.
 Rule 3: a command is identified by a run id that exists before the process does; everything it
@@ -185,7 +185,7 @@ class StopCause(StrEnum):
 
 
 class CommandExit(Record, frozen=True, kw_only=True):
-    """How a command ended. Without a status its end was not seen: it is lost."""
+    """How a command ended. Without a status its end was not observed: it is lost."""
 
     exit_status: int | None
     signal: int | None = None
@@ -201,12 +201,12 @@ class OutputStream(StrEnum):
 
 
 class OutputSpan(Record, frozen=True, kw_only=True):
-    """A bounded look at an output file: its beginning, its end, and how much there is in all."""
+    """A bounded excerpt of an output file: its beginning, its end, and its total size."""
 
     stream: OutputStream
     path: str
     head: bytes
-    tail: bytes  # empty when the head is all there is
+    tail: bytes  # empty when the head is the whole output
     total_bytes: int
 
 

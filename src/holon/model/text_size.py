@@ -1,10 +1,10 @@
-"""How large a text is, and texts cut to a size.
+"""Text sizes: counting bytes and cutting a line to a size.
 
-Owns:  counting the bytes of a text, which budgets do for every section of every prompt, and the one
-       way in which a line is cut. Text for a model that may hide something is `quoted` first
-       (fencing), output keeps its end as well (bounded_text), a terminal counts in cells.
+Owns:  byte counts for prompt budgets, and the one function that cuts a line. Text for a model that
+       may hide something is `quoted` first (decide/text/fencing), output keeps its end as well
+       (decide/text/bounded), a terminal counts in cells.
 Rule 1: a cut text ends in an ellipsis, which counts.
-Rule 2: what is far behind the cut is not even looked at: a text may be a megabyte of blanks.
+Rule 2: text far beyond the cut is not scanned: it may be a megabyte of blanks.
 """
 
 from holon.model.limits import SUMMARY_CHARS_MAX

@@ -1,17 +1,17 @@
-"""Typed identifiers and their form.
+"""Value types: identifiers, moments and JSON.
 
-Owns:  one type per kind of id, the prefix each kind carries, and the check at the door; the types
-       for time in records, and the conversions the database and the wheel need; the one name for
-       "any JSON value" and the check that it really is JSON.
-Rule 1: ids are minted by the id source port; nothing here makes one up.
-Rule 2: an id that came from outside passes `parse_agent_id` or `parse_record_id` before it is used,
-        so an id can never be a path, an option or a page of text.
+Owns:  one type per kind of id, the prefix of each kind, and the checks for ids from outside; the
+       time type of records and its conversions for the database and the timers; `JsonValue` and the
+       check that a value is exact JSON.
+Rule 1: the id source port creates ids; this module only checks them.
+Rule 2: an id from outside passes `parse_agent_id` or `parse_record_id` before it is used, so an id
+        can never be a path, an option or a page of text.
 Rule 3: a moment is a timezone-aware UTC datetime; on the wire it is ISO-8601.
 Rule 4: stored moments are whole microseconds since the epoch, so comparing them is exact.
-Rule 5: nothing here reads a clock.
+Rule 5: no function reads a clock.
 Rule 6: NaN and infinities have no JSON form; a value holding one is refused, never sent as null.
 Rule 7: text must be encodable; a lone surrogate is refused.
-Rule 8: nesting is bounded, so that no reader of ours can be made to recurse without end.
+Rule 8: nesting is bounded, so that no recursive reader can overflow its stack.
 """
 
 import math
@@ -43,7 +43,7 @@ RequestId = NewType("RequestId", str)
 
 
 class IdPrefix(StrEnum):
-    """What an id starts with, so that a person can tell kinds apart."""
+    """What an id starts with, so that a person can distinguish kinds."""
 
     MESSAGE = "msg"
     TURN = "turn"

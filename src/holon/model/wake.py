@@ -1,20 +1,18 @@
-"""What may wake an agent besides a message: wake hints, timers and external triggers.
+"""Waits, wake hints, timers and external triggers.
 
-Owns:  the one form in which anything waits, whoever asked for it; the records of all three; the
-       delivery as a surface hands it over, its target as it is read, and its receipt; what the
-       audit log can say about time and signals; what the audit log can say about capabilities;
-       besides, no event holds a secret or an address that carries one.
+Owns:  the records of all four and their states; trigger deliveries as a surface hands them over,
+       their targets and receipts; the audit events about them.
 Rule 1: a wait names its owner, what it waits for, the source that will end it, and a deadline.
-Rule 2: active → triggered → resolved; active may also be cancelled or expire. A triggered wait is a
-        promise already kept: replacing it must not drop what triggered it.
+Rule 2: active → triggered → resolved; active may also be cancelled or expire. A triggered wait has
+        already been answered: replacing it must not drop what triggered it.
 Rule 3: the commit that triggers a wait also queues the message that says so.
 Rule 4: a wake hint is a signal, not a message. One row per source: a burst coalesces, and no
         source's last body is lost to another source.
-Rule 5: an agent has one external trigger, found by its public id. What opens it is derived, never
-        kept.
-Rule 6: a repeating timer keeps its grid, whatever happens: slots are anchor + n × interval, or the
-        times its cron expression names.
-Rule 7: everything in a delivery is the sender's word: evidence to be kept, never an instruction.
+Rule 5: an agent has one external trigger, found by its public id. Its secret is derived, never
+        stored, and no event holds a secret or an address that carries one.
+Rule 6: a repeating timer keeps its grid in all cases: slots are anchor + n × interval, or the times
+        its cron expression names.
+Rule 7: everything in a delivery is the sender's claim: evidence to be kept, never an instruction.
 """
 
 from enum import StrEnum
@@ -111,7 +109,7 @@ class WakeHint(Record, frozen=True, kw_only=True):
 
     @property
     def brings_something(self) -> bool:
-        """Whether there is more to it than the news that something changed."""
+        """Whether it carries more than the news that something changed."""
         if isinstance(self.body, str):
             return not self.body.isspace() and self.body != ""
         return self.body is not None
@@ -346,7 +344,7 @@ class ExternalTriggerRotated(
 class ExternalTriggerRevoked(
     Record, tag_field="kind", tag="external_trigger_revoked", frozen=True, kw_only=True
 ):
-    """The trigger opens nothing until it is rotated."""
+    """The trigger's address is void until it is rotated."""
 
     external_trigger_id: TriggerId
 
@@ -354,7 +352,7 @@ class ExternalTriggerRevoked(
 class CallbackDelivered(
     Record, tag_field="kind", tag="callback_delivered", frozen=True, kw_only=True
 ):
-    """An outside system used the trigger; an older mode it asked for is named beside ours."""
+    """An outside system used the trigger; a requested older mode is named too."""
 
     external_trigger_id: TriggerId
     source_key: str
@@ -369,7 +367,7 @@ class CallbackDelivered(
 
 
 class CallbackRefused(Record, tag_field="kind", tag="callback_refused", frozen=True, kw_only=True):
-    """A delivery with the right address was turned away; its sender was told why."""
+    """A delivery with the right address was refused; its sender got the reason."""
 
     external_trigger_id: TriggerId
     reason: str

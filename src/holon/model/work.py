@@ -1,11 +1,10 @@
-"""Work items: what an agent has set out to do.
+"""Work items: objectives, plans, todo lists and their scheduling states.
 
 Owns:  the work item, its todo list, plan artifact, delivery summary and derived scheduling states;
-       what the audit log can say about an agent's work; the policy behind reminders of the current
-       work item.
+       the reminder policy; the audit events about an agent's work.
 Rule 1: focus is not a state of the item; the agent's focus points at it.
 Rule 2: `open` alone never entitles an item to run; readiness is derived (decide/work/projection).
-Rule 3: an event names its item; the item's own words stay in its row.
+Rule 3: an event names its item; the item's text stays in its row.
 """
 
 from enum import StrEnum
@@ -68,7 +67,7 @@ class Readiness(StrEnum):
 
 
 class PlanArtifact(Record, frozen=True, kw_only=True):
-    """Where the plan's prose lives, with a bounded look at it."""
+    """Where the plan's prose lives, with a bounded preview of it."""
 
     path: str
     hash: str
@@ -120,7 +119,7 @@ class ActivationMemory(Record, frozen=True, kw_only=True):
     """How often the runtime has offered an item without seeing it move.
 
     Keyed by agent and item alone: a restart or a new lane must not reset the count, or a model
-    that makes no progress would be woken for ever.
+    that makes no progress would be woken without end.
     """
 
     agent_id: AgentId
@@ -162,7 +161,7 @@ class CompletionReportPromoted(
 class ReportProblem(StrEnum):
     """Why the completion of an item left no report."""
 
-    NO_TEXT = "no_text"  # nothing was said in the round that completed it
+    NO_TEXT = "no_text"  # the round that completed it had no text
     SEVERAL_COMPLETED = "several_completed"  # the round completed more than one item
 
 
@@ -205,7 +204,7 @@ class WorkReminderSkipped(
 
 
 class ReminderPolicy(Record, frozen=True, kw_only=True):
-    """After how many rounds a model is reminded. No rounds at all: nobody is ever reminded."""
+    """After how many rounds a model is reminded; 0 turns reminders off."""
 
     rounds_count: int = limits.REMINDER_ROUNDS_COUNT_DEFAULT
     cooldown_rounds_count: int = limits.REMINDER_COOLDOWN_ROUNDS_COUNT_DEFAULT

@@ -1,15 +1,15 @@
-"""Where an agent works: workspaces, execution roots and worktrees.
+"""Workspaces: bindings, execution roots, worktrees and execution policy.
 
-Owns:  workspace entries, the active binding, occupancy, worktree sessions, execution policy; those
-       members of the union `Change` (model/commits) that are about workspaces; what the audit log
-       can say about workspaces.
+Owns:  workspace entries, the active binding, occupancy, worktree sessions, execution policy; the
+       members of the union `Change` (model/commits) and the audit events about workspaces.
 Rule 1: the anchor is the project's stable identity; a worktree changes the execution root only.
-Rule 2: policy states what is enforced and what is not; it never claims a sandbox that is not there.
-Rule 3: an agent without a workspace of its choice is in AGENT_HOME, which has no row; it can be
-        neither left nor detached. WORKSPACE_ROOT is the place a host gives its agents instead.
+Rule 2: policy states what is enforced and what is not; it never claims a sandbox that does not
+        exist.
+Rule 3: an agent that chose no workspace is in AGENT_HOME, which has no row and can be neither left
+        nor detached. WORKSPACE_ROOT replaces it where a host gives all its agents one root.
 Rule 4: attaching makes a workspace known to an agent; entering makes its root the place where the
-        agent's commands and patches happen. An agent is in one workspace at most: it exits one
-        before it enters another.
+        agent's commands and patches run. An agent is in one workspace at most: it exits one before
+        it enters another.
 Rule 5: entering takes an occupancy of the root, exiting releases it.
 """
 
@@ -83,14 +83,14 @@ class WorkspaceOccupancy(Record, frozen=True, kw_only=True):
 
 
 class WorkspaceBindings(Record, frozen=True, kw_only=True):
-    """What is durable about where one agent works. Without an active one it is at home."""
+    """The durable state of where one agent works. Without an active one it is at home."""
 
     attached: tuple[WorkspaceEntry, ...] = ()  # oldest attachment first
     active: ActiveWorkspace | None = None
     occupancy: WorkspaceOccupancy | None = None  # of the active one
 
 
-class FoundPlace(Record, frozen=True, kw_only=True):
+class ResolvedDirectory(Record, frozen=True, kw_only=True):
     """A directory that exists, by its real name, and the repository it lies in."""
 
     path: str
@@ -117,7 +117,7 @@ class WorktreeSession(Record, frozen=True, kw_only=True):
 
 
 class ExecutionProfile(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What the execution backend offers. Every line is always said, a refusal too."""
+    """What the execution backend offers. Every field is always written."""
 
     backend: str = "host_local"
     process_execution_exposed: bool = True
@@ -126,7 +126,7 @@ class ExecutionProfile(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ExecutionPolicy(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Which boundaries hold under the current backend, and how firmly: all of them, always said."""
+    """Which boundaries hold under the current backend, and how firmly. All are always written."""
 
     message_ingress: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
     control_plane: GuaranteeLevel = GuaranteeLevel.HARD_ENFORCED
@@ -175,7 +175,7 @@ class ExitWorkspace(Record, tag=True, frozen=True, kw_only=True):
 
 
 class DetachWorkspace(Record, tag=True, frozen=True, kw_only=True):
-    """Make an agent forget a workspace it is not in. The host still knows it."""
+    """Detach a workspace from an agent that is not in it. The host still knows it."""
 
     agent_id: AgentId
     workspace_id: WorkspaceId

@@ -1,16 +1,17 @@
-"""The homes agents are born into.
+"""Agent homes and templates.
 
+Contract of AgentHomes:
+- `make` builds a home whole and puts it in its place, or raises (BadTemplateError,
+  BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and leaves nothing;
+- the home is provisional until `keep`: `discard` removes a provisional one, and `provisional` names
+  those an ended process left. A directory that existed before is never provisional: `make` without
+  a template completes it, `make` with one refuses it;
+- `complete` adds what a home lacks and changes nothing that exists;
+- `temporary` names agents that were made for one run and have a home here, oldest first and a
+  bounded number of them; `remove` takes such a home away in one step as seen from outside, and
+  never follows a link.
 
-Contract: `make` builds a home whole and puts it in its place, or raises (BadTemplateError,
-BadSkillRefError, SourceUnreachableError, HomeOccupiedError, AgentHomeError) and leaves nothing. The
-home is provisional until `keep`: `discard` takes a provisional one away, and `provisional` names
-those an ended process left. A directory that was there before is never provisional: `make` without
-a template completes it, `make` with one refuses it. `complete` adds what a home lacks and changes
-nothing that is there. `temporary` names agents that were made for one run and have a home here,
-oldest first and a bounded number of them; `remove` takes such a home away in one step as seen from
-outside, and never anything that a link leads to.
-
-Contract: `entries` is bounded, in a fixed order, and fails nothing.
+Contract of TemplateCatalog: `entries` is bounded, in a fixed order, and never fails.
 """
 
 from collections.abc import Sequence
@@ -78,34 +79,34 @@ class NoHomes:
     """A host whose agents have no files."""
 
     async def make(self, agent_id: AgentId, *, template: str | None, at: datetime) -> None:
-        """Nothing is made; a template would be lost, so it is refused."""
+        """Make nothing; refuse a template, which would be lost."""
         del agent_id, at
         if template is not None:
             raise BadTemplateError("this host has no templates", hint="leave the template out")
 
     async def keep(self, agent_id: AgentId) -> None:
-        """There is nothing to keep."""
+        """No home exists that could be kept."""
 
     async def discard(self, agent_id: AgentId) -> None:
-        """There is nothing to take away."""
+        """No home exists that could be removed."""
 
     async def provisional(self) -> Sequence[AgentId]:
-        """There are none."""
+        """No home is provisional."""
         return ()
 
     async def complete(self, agent_id: AgentId, *, template: str | None) -> None:
-        """There is nothing to add to."""
+        """No home exists that could be completed."""
 
     async def temporary(self) -> Sequence[AgentId]:
-        """There are none."""
+        """No home is temporary."""
         return ()
 
     async def remove(self, agent_id: AgentId) -> None:
-        """There is nothing to take away."""
+        """No home exists that could be removed."""
 
 
 class TemplateCatalog(Protocol):
-    """Which templates there are."""
+    """The templates agents can be made from."""
 
     async def entries(self) -> Sequence[TemplateEntry]:
         """Return them by id."""
@@ -116,5 +117,5 @@ class NoTemplates:
     """A host without templates."""
 
     async def entries(self) -> Sequence[TemplateEntry]:
-        """There are none."""
+        """No template exists."""
         return ()

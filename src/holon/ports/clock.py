@@ -1,17 +1,16 @@
-"""Time, as the runtime is allowed to see it.
+"""Time and ids.
 
-
-Contract (kept by tests/contract/test_clock.py, run against every implementation):
-- `now` is timezone-aware UTC and may jump either way: wall clocks do;
+Contract of Clock (kept by tests/contract/test_clock.py, run against every implementation):
+- `now` is timezone-aware UTC and may jump either way, as wall clocks do;
 - `monotonic_ns` never goes back; durations are measured with it;
 - `sleep_until` returns once `now() >= deadline`, also when the wall clock jumped meanwhile, and at
-  once for a deadline in the past;
-- `sleep_for` returns once so much time has passed by the monotonic reading: a jump of the wall
-  makes a pause neither longer nor shorter. Moments are for what people asked for, spans for all
-  that the runtime waits out by itself.
+  once for a deadline in the past. It serves moments a user asked for;
+- `sleep_for` returns after a span of monotonic time, whatever the wall clock does. It serves the
+  runtime's own waits.
 
-Contract: `fresh` never returns the same text twice for one database, also across restarts; ids sort
-roughly by the time they were made, and have the form `<prefix>_<lower-case letters and digits>`.
+Contract of IdSource: `fresh` never returns the same text twice for one database, also across
+restarts; ids sort roughly by creation time, and have the form
+`<prefix>_<lower-case letters and digits>`.
 """
 
 from datetime import datetime

@@ -1,7 +1,7 @@
-"""Named places where a test may make the process fail.
+"""Failpoints: named places where a test may make the process fail.
 
 Owns:  the list of names and the port. Production passes `NoFailpoints`, which does nothing.
-Rule 1: a failpoint sits between two durable moments, where a crash is worth imagining.
+Rule 1: a failpoint sits between two durable moments, where a crash must be survived.
 Rule 2: every name is hit by some test; tests/runtime/test_failpoints.py keeps that true.
 """
 

@@ -1,24 +1,24 @@
-"""Skills an agent may find, and those it uses.
+"""Instruction files and skills: reading, activation state and installation.
 
+Contract of InstructionSources: `digests` reads the files of an agent's home as they are now and
+never fails because of one: a missing or unreadable file is left out. Keys are paths below the home;
+a digest is the SHA-256, in hex, of what a prompt, a search or a skill could take from the file.
 
-Contract: `digests` looks at the files of an agent's home as they are now and never fails because of
-one: what is not there, or cannot be read, is left out. Keys are paths below the home; a digest is
-the SHA-256 of what a prompt, a search or a skill could take from the file, in hex.
+Contract of Instructions: `load` reads the files as they are now, bounded, and never fails because
+of one: an unreadable file is a problem in the answer. It looks in the agent's home and at the
+workspace's anchor, never in a shell's directory.
 
-Contract: `load` looks at the files as they are now, bounded, and never fails because of one: what
-cannot be read is a problem in the answer. It looks in the agent's home and at the workspace's
-anchor, never in a shell's directory.
+Contract of SkillCatalogs: `catalog` lists the current skills, metadata only, bounded, in a fixed
+order; an unreadable skill or root is a problem in the answer and fails nothing.
 
-Contract of SkillCatalogs: `catalog` names what is there now, metadata only, bounded, in a fixed
-order; a skill or a root that cannot be read is a problem in the answer and fails nothing.
-Contract of ActiveSkills: what is active for the agent's next prompt, in order of activation.
+Contract of ActiveSkills: the skills active for the agent's next prompt, in order of activation.
 
-Contract: a skill is installed, replaced or removed whole, or not at all (BadSkillRefError,
-SourceUnreachableError, RefusedError). What was changed or made by hand since is neither replaced
-nor removed without `force`.
+Contract of SkillFolders: a skill is installed, replaced or removed whole, or not at all
+(BadSkillRefError, SourceUnreachableError, RefusedError). A skill that was changed since its
+installation, or was not installed, is neither replaced nor removed without `force`.
 
-Contract: `install` makes `<into>/<name>` appear whole or raises BadSkillRefError and leaves `into`
-as it was. One that is already there under that name is not touched: it is refused.
+Contract of SkillInstaller: `install` makes `<into>/<name>` appear whole or raises BadSkillRefError
+and leaves `into` as it was. An existing skill of that name is refused, not touched.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ class NoInstructionSources:
     """A host whose agents have no such files."""
 
     async def digests(self, agent_home: str) -> Mapping[str, str]:
-        """There are none."""
+        """No source exists."""
         del agent_home
         return {}
 
@@ -66,7 +66,7 @@ class NoInstructions:
     """A host without guidance files."""
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
-        """There are none."""
+        """No instructions exist."""
         del agent_home, workspace_anchor
         return LoadedGuidance()
 
@@ -83,7 +83,7 @@ class SkillCatalogs(Protocol):
     async def passed_over(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> Sequence[PassedOverRoot]:
-        """Return the folders of skills that are there and not used, and what they would add."""
+        """Return the skill folders that exist and are not used, and what they would add."""
         ...
 
 
@@ -101,14 +101,14 @@ class NoSkills:
     async def catalog(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> SkillCatalog:
-        """There are none."""
+        """No skills exist."""
         del agent_home, workspace_anchor, with_user_scope
         return SkillCatalog()
 
     async def passed_over(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
     ) -> Sequence[PassedOverRoot]:
-        """There are none."""
+        """No skills are active."""
         del agent_home, workspace_anchor, with_user_scope
         return ()
 
@@ -130,7 +130,7 @@ class SkillFolders(Protocol):
         ...
 
     async def installed(self, into: str) -> Sequence[SkillFolder]:
-        """Tell what is in a directory of skills, by name."""
+        """Return what is in a directory of skills, by name."""
         ...
 
 

@@ -1,16 +1,15 @@
-"""What the runtime says about itself while it works, for whoever looks after the machine.
+"""The service log, and redaction of secrets in it.
 
-
-Contract (kept by tests/contract/test_journal.py, run against every implementation):
-- `note` never raises and waits for nobody: a log that cannot be written is no reason to stop;
+Contract of Journal (kept by tests/contract/test_journal.py, run against every implementation):
+- `note` never raises and never blocks: a log that cannot be written must not stop the runtime;
 - an event has a short stable name; the message is one sentence for a person;
-- what is written holds no secret the host knows, in an error's traceback neither.
+- a written line holds no secret the host knows, in an error's traceback neither.
 
 The journal is not the audit log: events of agents are rows and have readers of their own.
 
-Contract: `redact` replaces every known secret in a text, in any of the forms it is likely to take
-(raw, URL-encoded, base64, hexadecimal, JSON-escaped), by a mark that names the secret and not its
-value; a text without a secret comes back unchanged. Half a secret is not found: redact, then cut.
+Contract of Redactor: `redact` replaces every known secret in a text, in its usual forms (raw,
+URL-encoded, base64, hexadecimal, JSON-escaped), by a mark that names the secret and not its value;
+a text without a secret comes back unchanged. Half a secret is not found: redact, then cut.
 """
 
 from enum import StrEnum
@@ -46,7 +45,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """Nobody keeps notes."""
+    """A journal that discards all notes."""
 
     def note(
         self,

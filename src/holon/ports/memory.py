@@ -1,19 +1,21 @@
-"""The search index of one agent's memory: derived, disposable, never the truth.
+"""Memory search and the episode ledger: derived, disposable, never the source of truth.
 
-
-Contract: an index is made of documents that somebody else can make again. A file that is missing,
-cut short, damaged, foreign or of another version is thrown away: `IndexLostError` says that the
-index is empty now and has to be fed from the beginning. `apply` is atomic, together with the number
-it is told to remember, so that feeding it the same changes twice does no harm. Queries are words:
-nothing in one is a command to the index. No call keeps the event loop waiting for the disk.
-
+Contract of MemoryIndex:
+- an index can be built again from durable rows. A file that is missing, cut short, damaged, foreign
+  or of another version is discarded: `IndexLostError` says that the index is empty now and has to
+  be fed from the beginning;
+- `apply` is atomic, together with the position it stores, so that feeding the same changes twice
+  does no harm;
+- queries are words: no text in one is a command to the index;
+- no call blocks the event loop on the disk.
 Errors: IndexLostError (empty now; feed it and ask again), MemoryIndexError (cannot be used now).
 
-Contract: episodes are only ever added at the end, each as one whole line of JSON. `last_id` reads
-back the newest whole line, so that whoever was cut off can go on where the file stands; a line that
-was cut short is taken away before the next is added. No link is followed on the way to the file. An
-agent without a home has no ledger. No call keeps the event loop waiting for the disk.
-
+Contract of EpisodeLedger:
+- episodes are only appended, each as one whole line of JSON;
+- `last_id` reads back the newest whole line, so that an interrupted writer can continue where the
+  file stands; a partial last line is removed before the next is appended;
+- no link is followed on the way to the file. An agent without a home has no ledger;
+- no call blocks the event loop on the disk.
 Errors: LedgerError, when the file cannot be read or written.
 """
 
@@ -42,7 +44,7 @@ class MemoryIndexError(HolonError):
 
 
 class IndexLostError(MemoryIndexError):
-    """What was in the index is gone; it is empty now and can be fed again."""
+    """The index was lost; it is empty now and can be fed again."""
 
     code = "memory_index_lost"
 
@@ -60,18 +62,18 @@ class IndexUpdate(Record, frozen=True, kw_only=True):
     source_keys: tuple[str, ...] = ()
     documents: tuple[MemoryDocument, ...] = ()
     through_seq: int | None = None
-    floor_seq: int = 0  # below it nobody knew any more what had gone, when this was read
+    floor_seq: int = 0  # the oldest position from which removals were known when this was read
 
 
 class MemoryIndex(Protocol):
     """The index of one agent."""
 
     async def search(self, query: str, scope: MemoryScope, *, limit: int) -> Sequence[MemoryHit]:
-        """Return what the words of a query are found in, best first."""
+        """Return the documents that match the words of a query, best first."""
         ...
 
     async def get(self, source_ref: str, *, chars_max: int) -> MemoryText | None:
-        """Return the exact text behind a reference, or None when there is no such document."""
+        """Return the exact text behind a reference, or None when no such document exists."""
         ...
 
     async def digests(self, source_refs: Collection[str]) -> Mapping[str, str]:
@@ -79,7 +81,7 @@ class MemoryIndex(Protocol):
         ...
 
     async def facts(self) -> IndexFacts:
-        """Say how far the index has come."""
+        """Return how far the index has come."""
         ...
 
     async def apply(self, update: IndexUpdate) -> None:
@@ -87,7 +89,7 @@ class MemoryIndex(Protocol):
         ...
 
     async def begin_anew(self, reason: str) -> None:
-        """Throw everything away; the index is marked until it is whole."""
+        """Discard everything; the index is marked until it is whole."""
         ...
 
     async def mark_whole(self) -> None:
@@ -100,7 +102,7 @@ class MemoryIndexes(Protocol):
 
     @property
     def is_kept(self) -> bool:
-        """Whether there are any."""
+        """Whether memory can be indexed at all."""
         ...
 
     def of(self, agent_home: str) -> MemoryIndex:
@@ -132,11 +134,11 @@ class MemoryRecall(Protocol):
         ...
 
     async def status(self, agent_id: AgentId) -> MemoryStatus:
-        """Say how the agent's index stands."""
+        """Return the state of the agent's index."""
         ...
 
     def files_changed(self, agent_id: AgentId, root: str, paths: Collection[str]) -> None:
-        """A controlled write changed these files below a root: memory files are looked at soon."""
+        """A controlled write changed these files below a root: memory files are checked soon."""
         ...
 
 
@@ -158,7 +160,7 @@ class NoRecall:
         raise _no_recall()
 
     def files_changed(self, agent_id: AgentId, root: str, paths: Collection[str]) -> None:
-        """Nobody cares."""
+        """Ignore the change."""
 
 
 def _no_recall() -> MemoryIndexError:
@@ -177,7 +179,7 @@ class EpisodeLedger(Protocol):
 
     @property
     def is_kept(self) -> bool:
-        """Whether there are any."""
+        """Whether ledgers exist at all."""
         ...
 
     async def last_id(self, agent_home: str) -> EpisodeId | None:
@@ -195,7 +197,7 @@ class NoLedger:
     is_kept = False
 
     async def last_id(self, agent_home: str) -> EpisodeId | None:
-        """There is none."""
+        """No ledger exists."""
         del agent_home
         return None
 

@@ -2,8 +2,8 @@
 
 Contract of Provider: `answer` keeps no conversation state that the request does not carry (a cache
 of the wire may only save work, never change an answer); it raises nothing but ProviderError, with
-diagnostics where an exchange took place; cancelling it abandons the exchange. `hear` is called from
-the event loop, in order, and never after `answer` has returned.
+diagnostics where an exchange took place; cancelling it abandons the exchange. `on_progress` is
+called from the event loop, in order, and never after `answer` has returned.
 
 Contract of ModelDirectory: `find` raises ProviderError (fail-fast) when a model cannot be used as
 configured, saying why and what to do; finding costs no network traffic.
@@ -18,17 +18,17 @@ from holon.model.providers.models import ModelRef
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import AnswerProgress, ModelAnswer
 
-Hear: TypeAlias = Callable[[AnswerProgress], None]
+OnProgress: TypeAlias = Callable[[AnswerProgress], None]
 
 
 def unheard(progress: AnswerProgress) -> None:
-    """Nobody watches the answer grow."""
+    """Ignore the progress of an answer."""
 
 
 class Provider(Protocol):
     """Something that can take a conversation one round further."""
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round."""
         ...
 
@@ -39,7 +39,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     model_ref: ModelRef
     provider: Provider
     account: str
-    is_trial: bool = False  # for trying Holon: it is given no tool that acts, unless allowed
+    is_trial: bool = False  # for trying Holon: it gets no tool that acts, unless allowed
     prompt_tokens_max: int | None = None  # how large a prompt may grow, where that is known
     output_tokens_max: int | None = None  # how long an answer may be, where that is known
 
@@ -56,7 +56,7 @@ class ModelDirectory(Protocol):
 
     @property
     def preference(self) -> ModelPreference:
-        """The models to use for an agent without a choice of its own."""
+        """The models to use for an agent without a model override."""
         ...
 
     def find(self, ref: ModelRef) -> Candidate:

@@ -1,23 +1,23 @@
-"""Running commands: started, watched, fed and stopped, also across a restart of the runtime.
+"""Commands and background tasks.
 
-
-Contract (kept by tests/contract/test_shell.py):
+Contract of Shell and RunningCommand (kept by tests/contract/test_shell.py):
 - `start` returns once the process exists, in a session and process group of its own, its output
   going to files from the first byte; or raises CommandSpawnError, having left nothing behind;
-- the process outlives us: a runtime that is killed and started again finds it by `attach`;
+- the process outlives the runtime: a runtime that is killed and started again finds it by
+  `attach`;
 - `wait` returns once the process itself has ended and its output was drained for a bounded time: a
   grandchild that keeps a pipe open cannot hold it. Cancelling `wait` leaves the command running;
-- `stop` ends the whole group: first politely, then, with `force` or after a grace, for certain. It
-  also ends what a command that has ended itself left running, which `left_running` tells of;
+- `stop` ends the whole group: first politely, then, with `force` or after a grace, by force. It
+  also ends leftover processes of a command that has ended itself (`left_running`);
 - the environment of a command is an allow-list plus what the spec adds: no key, no token.
 
-Contract (kept by runtime/tasks/supervisor):
+Contract of TaskControl (kept by runtime/tasks/supervisor):
 - `offer` hands over a running command together with the record a commit is about to create. Once
   that record is durable the command is supervised to its end; when it never becomes durable, the
   command is ended;
-- `running` is exact: what it lists has a live owner in this process;
-- `stop` asks politely the first time and insists the second time; the record says `cancelling`
-  before anyone hears that the stop was asked for.
+- `running` is exact: every task it lists has a live owner in this process;
+- `stop` asks politely the first time and forces the second time; the record says `cancelling`
+  before any caller learns of the stop.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class CommandSpawnError(HolonError):
     code = "command_spawn_failed"
 
 
-class CommandNoRoomError(CommandSpawnError):
+class CommandNoSpaceError(CommandSpawnError):
     """The disk has no room for the files of a command; the same may be tried again."""
 
     code = "storage_full"
@@ -43,7 +43,7 @@ class CommandNoRoomError(CommandSpawnError):
 
 
 class RunningCommand(Protocol):
-    """A command that was started, by us or by an earlier life of the runtime."""
+    """A command that was started, by this process or an earlier one."""
 
     @property
     def run_id(self) -> str:
@@ -73,14 +73,14 @@ class RunningCommand(Protocol):
         ...
 
     def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
-        """Look at what it has written so far: two streams, or one combined for a terminal."""
+        """Return its output so far: two streams, or one combined for a terminal."""
         ...
 
     @property
     def combined_path(self) -> str | None:
         """The file that holds all it has written, in the order it came; None where none does.
 
-        Of two streams of which one has said everything, that is the file of this stream.
+        If only one of two streams has output, that is the file of this stream.
         """
         ...
 
@@ -101,7 +101,7 @@ class Shell(Protocol):
         ...
 
     async def unended_runs(self) -> Sequence[str]:
-        """The runs of which something may still go on, started by any runtime, in no order.
+        """The runs that may still have processes, started by any runtime, in no order.
 
         A command that has ended may have left processes behind: then its run is one of them.
         """

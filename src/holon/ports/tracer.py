@@ -1,10 +1,10 @@
-"""How long the parts of a turn take, told to whoever gathers spans.
+"""Tracing: spans of turns, rounds and tool calls.
 
 Contract (kept by tests/contract/test_tracer.py, run against every implementation):
-- nothing here raises, waits, or changes what a turn does;
-- a tracer is told ids, names, counts, times and outcomes, and keeps no text of a prompt, an answer,
-  a call or a result;
-- a turn that is left without `ended` was cut off.
+- no method raises, waits, or changes what a turn does;
+- a tracer receives ids, names, counts, times and outcomes, and no text of a prompt, an answer, a
+  call or a result;
+- a turn span that is left without `ended` was cut off.
 """
 
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import Protocol
 from holon.model.commits import FinishToolCall
 from holon.model.providers.attempts import TokenUsage
 from holon.model.turns.tools import ToolCallRecord
-from holon.model.turns.turn import Finish, ModelFailed, ModelSpoke, RoundTiming
+from holon.model.turns.turn import Finish, ModelAnswered, ModelFailed, RoundTiming
 from holon.model.values import AgentId, TurnId
 
 
@@ -21,7 +21,7 @@ class TurnSpan(Protocol):
     """One turn, while it runs: `with` it around the work."""
 
     def ended(self, finish: Finish, usage: TokenUsage, round_count: int) -> None:
-        """Say how it ended."""
+        """Record how it ended."""
         ...
 
     def __enter__(self) -> "TurnSpan":
@@ -34,7 +34,7 @@ class TurnSpan(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End, whatever happened."""
+        """End it, with or without an error."""
         ...
 
 
@@ -46,7 +46,7 @@ class Tracer(Protocol):
         ...
 
     def round_ended(
-        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+        self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """A model was asked, and answered or not."""
         ...
@@ -75,7 +75,7 @@ class _NoSpan:
 
 
 class NoTracer:
-    """Nobody gathers spans; one object stands for all of them."""
+    """A tracer that gathers no spans."""
 
     def __init__(self) -> None:
         self._span = _NoSpan()
@@ -85,7 +85,7 @@ class NoTracer:
         return self._span
 
     def round_ended(
-        self, turn_id: TurnId, answer: ModelSpoke | ModelFailed, timing: RoundTiming
+        self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """Forget it."""
 

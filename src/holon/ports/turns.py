@@ -1,11 +1,11 @@
-"""Which turn has the processor, told so that it is known after the process is gone.
+"""The turn mark: which turn has the processor, readable after the process has died.
 
 Contract:
-- what `enter` said last stands until `leave`, also when the process is killed in between; after a
-  power cut it may be lost, since no turn is to blame for one;
-- `left_by` tells what the process before this one had said and not taken back, and stays the same;
-- neither costs more than a system call, and none of them raises: a mark that cannot be kept is
-  missing, and then only TURN_RESUMES_COUNT_MAX ends a turn that ends the process.
+- the last `enter` stands until `leave`, also when the process is killed in between; after a power
+  cut it may be lost, since no turn causes a power cut;
+- `left_by` is the mark the previous process left, and stays the same;
+- each call costs at most one system call, and none raises: if a mark cannot be kept, only
+  TURN_RESUMES_COUNT_MAX ends a turn that ends the process.
 """
 
 from typing import Protocol
@@ -22,16 +22,16 @@ class TurnMark(Protocol):
         ...
 
     def enter(self, turn_id: TurnId) -> None:
-        """Say that this turn has the processor."""
+        """Mark this turn as the one that has the processor."""
         ...
 
     def leave(self) -> None:
-        """Say that no turn has it any more."""
+        """Remove the mark."""
         ...
 
 
 class NoTurnMark:
-    """Nothing is told, and nothing was."""
+    """A turn mark that stores nothing."""
 
     @property
     def left_by(self) -> TurnId | None:
@@ -39,7 +39,7 @@ class NoTurnMark:
         return None
 
     def enter(self, turn_id: TurnId) -> None:
-        """Nothing is told."""
+        """Store nothing."""
 
     def leave(self) -> None:
-        """Nothing was told."""
+        """Nothing is stored."""

@@ -1,7 +1,7 @@
-"""Ports of a host that was given no hands.
+"""Stand-ins for ports a host does not have.
 
-Owns:  the stand-ins for commands, files, directories, time and tasks where a host has none. Each
-       refuses in the error its port is known for, so that no caller needs a second path.
+Owns:  the stand-ins for commands, files, directories, time and tasks. Each refuses with the error
+       of its port, so that no caller needs a second path.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import NoReturn
 from holon.model.errors import HolonError
 from holon.model.tasks import CommandSpec, EndedRun, TaskRecord
 from holon.model.values import AgentId, TaskId, TurnId
-from holon.model.workspaces import FoundPlace, PathProblem
+from holon.model.workspaces import PathProblem, ResolvedDirectory
 from holon.ports.tasks import CommandSpawnError, RunningCommand, StopRequest
 from holon.ports.workspaces import FileRefusedError, RootedFiles
 
@@ -57,7 +57,7 @@ class NoFiles:
         raise FileRefusedError("this host touches no files")
 
 
-class NoPlaces:
+class NoDirectories:
     """Knows no directory."""
 
     async def ensure(self, path: str) -> None:
@@ -71,13 +71,13 @@ class NoPlaces:
 class NoWorkspaces:
     """Knows no directory."""
 
-    async def find(self, path: str) -> FoundPlace | PathProblem:
+    async def find(self, path: str) -> ResolvedDirectory | PathProblem:
         """No path leads anywhere."""
         return PathProblem.MISSING
 
 
 class NoClock:
-    """Tells no time."""
+    """A clock that refuses to tell the time."""
 
     def now(self) -> datetime:
         """Refuse."""
@@ -121,8 +121,8 @@ class NoTasks:
         return None
 
     async def wait_ended(self, task_id: TaskId) -> None:
-        """There is nothing to wait for."""
+        """Return at once: no task runs."""
 
     async def stop(self, task_id: TaskId) -> StopRequest:
-        """There is nothing to stop."""
+        """Stop nothing: no task runs."""
         return StopRequest(stop_requested=False)

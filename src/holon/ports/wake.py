@@ -1,7 +1,7 @@
-"""The key addresses of external triggers are derived from.
+"""The server key from which addresses of external triggers are derived.
 
-Contract: the key is the same for as long as a home lives, and is kept out of the database. Without
-a key no address exists and none opens.
+Contract: the key is the same for as long as a home exists, and is not in the database. Without a
+key no address exists and none verifies.
 """
 
 from typing import Protocol
@@ -11,11 +11,11 @@ class TriggerKey(Protocol):
     """The server's key."""
 
     def key(self) -> bytes | None:
-        """The key, or nothing when it cannot be used; whoever runs the server is told why."""
+        """The key, or None when it cannot be used; the journal says why."""
         ...
 
     def handed_out(self, name: str, secret: str) -> None:
-        """Take note of a secret that is about to be shown, so that it is hidden elsewhere."""
+        """Register a secret that is about to be shown, so that it is redacted elsewhere."""
         ...
 
 
@@ -23,7 +23,7 @@ class NoTriggerKey:
     """No trigger has an address."""
 
     def key(self) -> bytes | None:
-        """There is none."""
+        """No key exists."""
         return None
 
     def handed_out(self, name: str, secret: str) -> None:

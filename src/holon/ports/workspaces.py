@@ -1,21 +1,23 @@
-"""Files inside a root that nothing can escape.
+"""Files below a root, directories, and what a workspace path leads to.
 
+Contract of RootedFiles:
+- paths are relative to the root. A path that leaves it, by `..`, by being absolute or through a
+  symlink, raises PathEscapeError and touches nothing;
+- only regular files are read or written;
+- `replace_all` applies every change or none: earlier changes are undone when a later step fails.
+  Each file appears whole or not at all;
+- a change whose `before` differs from the file raises FileChangedError and changes nothing.
 
-Contract: paths are relative to the root; a path that leaves it, by `..`, by being absolute or
-through a symlink, raises PathEscapeError and touches nothing. Only regular files are read or
-written. `replace_all` puts every change in place or none: what was there before is restored when a
-later step fails; each file appears whole or not at all. A change that says what it was made for
-raises FileChangedError, and changes nothing, when the path holds something else by now.
+Contract of Directories:
+- `resolved` follows every symlink and returns the absolute path of an existing directory, or None;
+- `ensure` makes a directory and its parents, accessible to the owner only. An existing one is left
+  as it is. One that cannot be made raises DirectoryRefusedError, or DirectoryNoSpaceError when the
+  cause may pass.
 
-Contract: `resolved` follows every symlink and returns the absolute path of an existing directory,
-or None when the path leads to none. `ensure` makes a directory and its parents, for the owner only;
-one that is already there is left as it is; one that cannot be made raises PlaceRefusedError, and
-its PlaceNoRoomError when that is only for now.
-
-Contract: `find` takes an absolute path and follows every symlink. It returns the directory by its
-real name, with the top of the git working tree it lies in and, where that is a linked worktree, the
-top of the repository's main one; or else why there is no place to work in. It changes nothing and
-never raises for what is on the disk.
+Contract of WorkspaceFinder: `find` takes an absolute path and follows every symlink. It returns the
+directory by its real name with the root of its git working tree and, in a linked worktree, the root
+of the main one; or the reason why the path is no place to work in. It changes nothing and never
+raises for what is on the disk.
 """
 
 from collections.abc import Sequence
@@ -24,7 +26,7 @@ from typing import Protocol
 
 from holon.model.errors import HolonError
 from holon.model.record import Record
-from holon.model.workspaces import FoundPlace, PathProblem
+from holon.model.workspaces import PathProblem, ResolvedDirectory
 
 
 class PathEscapeError(HolonError):
@@ -40,37 +42,37 @@ class FileRefusedError(HolonError):
 
 
 class FileChangedError(FileRefusedError):
-    """A file is not what it was when its change was worked out."""
+    """A file is not what it was when its change was planned."""
 
     code = "file_changed"
 
 
-class Unseen(Enum):
-    """What a path held when nobody looked."""
+class AnyContent(Enum):
+    """The previous content of a path, when any content is accepted."""
 
     ANYTHING = "anything"
 
 
 class StoredFile(Record, frozen=True, kw_only=True):
-    """A regular file as it is."""
+    """A regular file: its content and mode."""
 
     content: bytes
     mode: int
 
 
 class FileChange(Record, frozen=True, kw_only=True):
-    """What a path shall hold: the new file, or nothing; and what it must hold until then."""
+    """The file a path shall hold, or None; and what it must hold before the change."""
 
     path: str
     after: StoredFile | None
-    before: StoredFile | Unseen | None = Unseen.ANYTHING
+    before: StoredFile | AnyContent | None = AnyContent.ANYTHING
 
 
 class RootedFiles(Protocol):
     """The files under one root."""
 
     async def read(self, path: str, *, bytes_max: int) -> StoredFile | None:
-        """Return a file, or None when there is none."""
+        """Return a file, or None when it does not exist."""
         ...
 
     async def replace_all(self, changes: Sequence[FileChange]) -> None:
@@ -86,24 +88,24 @@ class Files(Protocol):
         ...
 
 
-class PlaceRefusedError(HolonError):
+class DirectoryRefusedError(HolonError):
     """A directory cannot be made."""
 
     code = "directory_refused"
 
 
-class PlaceNoRoomError(PlaceRefusedError):
+class DirectoryNoSpaceError(DirectoryRefusedError):
     """The disk has no room for a directory, or is read-only; the same may be tried again."""
 
     code = "storage_full"
     hint = "free disk space under HOLON_HOME, then try again"
 
 
-class Places(Protocol):
+class Directories(Protocol):
     """Where things may run."""
 
     async def ensure(self, path: str) -> None:
-        """Make the directory if there is none."""
+        """Make the directory if it does not exist."""
         ...
 
     async def resolved(self, path: str) -> str | None:
@@ -112,8 +114,8 @@ class Places(Protocol):
 
 
 class WorkspaceFinder(Protocol):
-    """Looks at directories somebody wants to work in."""
+    """Inspects a directory an agent is to work in."""
 
-    async def find(self, path: str) -> FoundPlace | PathProblem:
+    async def find(self, path: str) -> ResolvedDirectory | PathProblem:
         """Return what a path leads to."""
         ...

@@ -16,7 +16,7 @@ from holon.decide.budgets.budget import (
     used_in_window,
     window_ms,
 )
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.budgets import Budget, BudgetHold, BudgetMeasure, BudgetScope, UsageStep
 from holon.model.record import Record
 from holon.model.values import Instant
@@ -47,7 +47,7 @@ class PaceView(Record, frozen=True, kw_only=True):
 
 
 def pace_view(
-    pace: AgentPace, facts: BudgetFacts, *, unpriced: tuple[str, ...] = (), now: datetime
+    pace: TurnRateState, facts: BudgetFacts, *, unpriced: tuple[str, ...] = (), now: datetime
 ) -> PaceView:
     """Return an agent's rate limits with their figures."""
     return PaceView(

@@ -19,7 +19,7 @@ from holon.decide.budgets.budget import (
     unpriced_models,
 )
 from holon.decide.budgets.commits import (
-    HeldStart,
+    PendingStart,
     extend_hold_commit,
     give_up_commit,
     hold_message_commit,
@@ -29,15 +29,15 @@ from holon.decide.budgets.commits import (
     review_holds_commit,
 )
 from holon.decide.budgets.no_progress import (
-    GiveUp,
-    HoldBack,
-    KeepSilent,
+    DelayStart,
     Start,
+    StopSelfStarts,
+    SuppressStart,
     decide_start,
     is_self_started,
 )
 from holon.decide.queue.next_message import Pick
-from holon.model.agents import AgentPace, AgentState
+from holon.model.agents import AgentState, TurnRateState
 from holon.model.budgets import BudgetHold, BudgetPolicy, UsageStep
 from holon.model.commits import Commit
 from holon.model.events.reads import AgentSnapshot
@@ -83,7 +83,7 @@ class TurnGovernor:
 
     async def may_start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, reentry: Reentry, pick: Pick
-    ) -> AgentPace | None:
+    ) -> TurnRateState | None:
         """Return the counts to store with the turn, or None when it may not begin."""
         now = self._clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
@@ -98,11 +98,11 @@ class TurnGovernor:
             return decision.pace
         start = await self._start(snapshot, entry, pick, now=now)
         match decision:
-            case HoldBack(until=until):
+            case DelayStart(until=until):
                 await self._apply(hold_message_commit(start, until=until))
-            case GiveUp(pace=pace):
+            case StopSelfStarts(pace=pace):
                 await self._apply(give_up_commit(start, reentry, pace=pace))
-            case KeepSilent():
+            case SuppressStart():
                 comes_again = await self._comes_again(entry.message)
                 await self._apply(keep_silent_commit(start, reentry, comes_again=comes_again))
             case _:
@@ -137,7 +137,7 @@ class TurnGovernor:
 
     async def review_all(self) -> None:
         """Schedule a review of every hold at a start: the budgets may have been raised."""
-        if await self._store.reads.is_anybody_held():
+        if await self._store.reads.budgets.is_anybody_held():
             commit = review_holds_commit(self._fresh_commit_id(), now=self._clock.now())
             await self._apply(commit)
 
@@ -169,7 +169,7 @@ class TurnGovernor:
         return judge_budget(await self._facts(agent_id, now=now), now=now)
 
     async def _facts(self, agent_id: AgentId, *, now: datetime) -> BudgetFacts:
-        settled = await self._store.reads.usage(agent_id, since=now - _REACH)
+        settled = await self._store.reads.budgets.usage(agent_id, since=now - _REACH)
         running = self._running.get(agent_id)
         return BudgetFacts(
             policy=self._budgets,
@@ -178,20 +178,20 @@ class TurnGovernor:
         )
 
     async def _used_by_all(self, *, now: datetime) -> tuple[UsageStep, ...]:
-        settled = await self._store.reads.usage(None, since=now - _REACH)
+        settled = await self._store.reads.budgets.usage(None, since=now - _REACH)
         return (*settled, *self._running.values())
 
     async def _comes_again(self, message: MessageEnvelope) -> bool:
         if not isinstance(message.origin, TimerOrigin):
             return False
-        timer = await self._store.reads.timer(message.origin.timer_id)
+        timer = await self._store.reads.wake.timer(message.origin.timer_id)
         return timer is not None and not isinstance(timer.schedule, OneShot)
 
     async def _start(
         self, snapshot: AgentSnapshot, entry: QueueEntry, pick: Pick, *, now: datetime
-    ) -> HeldStart:
+    ) -> PendingStart:
         place = await self._agent_places.current(entry.message.agent_id)
-        return HeldStart(
+        return PendingStart(
             commit_id=self._fresh_commit_id(),
             at=now,
             snapshot=snapshot,

@@ -45,7 +45,7 @@ from holon.ports.tasks import Shell
 from holon.ports.tracer import Tracer
 from holon.ports.turns import TurnMark
 from holon.ports.wake import TriggerKey
-from holon.ports.workspaces import Files, Places, WorkspaceFinder
+from holon.ports.workspaces import Directories, Files, WorkspaceFinder
 from holon.runtime.agents.control import ControlService
 from holon.runtime.agents.provisioning import AgentProvisioner
 from holon.runtime.budgets import TurnGovernor
@@ -110,7 +110,7 @@ class Host:
     calls: CallListener
     shell: Shell
     files: Files
-    places: Places
+    places: Directories
     workspace_finder: WorkspaceFinder
     output_budget: OutputBudget
     task_quota: TaskQuota
@@ -629,7 +629,7 @@ class Host:
         await self.provisioner.settle()
         recovery = self._recovery()
         await recovery.run()
-        restless = await self.store.reads.restless(now=self.clock.now())
+        restless = await self.store.reads.agents.restless(now=self.clock.now())
         self._scheduler.begin(restless, left=recovery.left)
         async with anyio.create_task_group() as parts:
             parts.start_soon(self._scheduler.run)

@@ -91,7 +91,7 @@ class Ingress:
 
         A stale target does no harm: the commit checks again that the agent admits messages.
         """
-        target = await self._store.reads.admission_target(parse_agent_id(agent_id))
+        target = await self._store.reads.queue.admission_target(parse_agent_id(agent_id))
         if target is not None:
             self._targets[agent_id] = target
         return target
@@ -100,7 +100,7 @@ class Ingress:
         """The receipt of an earlier request with the same key and the same content."""
         if request.idempotency_key is None:
             return None
-        earlier = await self._store.reads.keyed(
+        earlier = await self._store.reads.queue.keyed(
             request.agent_id, request.surface, request.idempotency_key
         )
         if earlier is None or earlier.body_digest != body_digest(request):

@@ -1,10 +1,10 @@
-"""Where a server listens and who may reach it, worked out from what the operator asked for.
+"""Derives where a server listens and who may reach it from the access options.
 
-Owns:  the rules of the access modes. Pure: nothing is bound, no file is read.
-Rule 1: without a word from the operator only this machine can reach us.
-Rule 2: whatever other machines can reach needs a token the operator chose: one we made up and
-        put in a file is for this machine only.
-Rule 3: a contradiction is refused with the flag to change; nothing is guessed.
+Owns:  the rules of the access modes. Pure: it binds no socket and reads no file.
+Rule 1: by default only this machine can reach the service.
+Rule 2: a service that other machines can reach requires a token chosen by the operator; a generated
+        token is for this machine only.
+Rule 3: a contradiction is refused with the option to change.
 """
 
 from enum import StrEnum

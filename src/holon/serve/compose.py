@@ -1,6 +1,6 @@
-"""The composition root: a home and a directory of models become a running host.
+"""The composition root: builds a running host from a home and a model directory.
 
-Owns:  the only place where adapters meet the runtime. No logic.
+Owns:  the only place where adapters are connected to the runtime. No logic.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -16,7 +16,7 @@ from holon.adapters.files.contained_files import ContainedFiles
 from holon.adapters.files.episode_ledger import FileEpisodeLedger
 from holon.adapters.files.instructions import FileInstructionSources
 from holon.adapters.sqlite.memory_index.indexes import SqliteMemoryIndexes
-from holon.adapters.sqlite.store import HeldHome, SqliteStore, open_store
+from holon.adapters.sqlite.store import LockedHome, SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.directories import SystemPlaces, SystemWorkspaceFinder
 from holon.adapters.system.ids import TimeOrderedIds
@@ -46,7 +46,7 @@ from holon.runtime.providers.caller import ProgressListener
 from holon.runtime.providers.gate import ProviderGate
 from holon.runtime.turns.driver import RoundGate
 from holon.runtime.turns.tool_runner import CallListener
-from holon.serve.identity_parts import UserFiles, identity_parts
+from holon.serve.agent_adapters import UserFiles, agent_adapters
 from holon.tools.registry import builtin_tools, local_registry
 
 COMMANDS_FOLDER: Final = "commands"
@@ -70,8 +70,8 @@ def unpriced(model_ref: str) -> ModelPrice | None:
     return None
 
 
-class Hands(msgspec.Struct, frozen=True, kw_only=True):
-    """What lets agents act on this machine: the environment of commands, and where they work."""
+class ExecOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How agents execute commands on this machine: the environment and the working directory."""
 
     environ: Mapping[str, str]
     workspace_root: str | None = None  # instead of each agent's own home
@@ -95,9 +95,9 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host may be given besides its home and its models. Without hands: no commands."""
+    """Options of a host besides its home and models. No `exec_options` it runs no commands."""
 
-    hands: Hands | None = None
+    exec_options: ExecOptions | None = None
     hooks: Hooks = msgspec.field(default_factory=Hooks)
     retention: RetentionPolicy = msgspec.field(default_factory=RetentionPolicy)
     output_budget: OutputBudget = msgspec.field(default_factory=OutputBudget)
@@ -113,7 +113,7 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     deferral_allowed: bool = True
     fallback_disabled: bool = False
     trial_tools_allowed: bool = False
-    held: HeldHome | None = None  # the home, when it was taken before
+    held: LockedHome | None = None  # the home, when it was taken before
 
 
 @asynccontextmanager
@@ -125,8 +125,8 @@ async def open_host(
     Raises a StoreError when the home cannot be opened; the message says what to do.
     """
     chosen = options or HostOptions()
-    clock, hands = SystemClock(), chosen.hands
-    shell = _shell(home, hands, clock) if hands is not None else None
+    clock, exec_options = SystemClock(), chosen.exec_options
+    shell = _shell(home, exec_options, clock) if exec_options is not None else None
     try:
         store, indexes = open_store(home, chosen.held), SqliteMemoryIndexes()
     except BaseException:
@@ -166,13 +166,13 @@ def _host(
     turn_mark: TurnMarkFile,
 ) -> Host:
     """Give every port its adapter, and every setting its value."""
-    hands, parts = chosen.hands, identity_parts(home, chosen.user_files)
+    exec_options, parts = chosen.exec_options, agent_adapters(home, chosen.user_files)
     return Host(
         store=store,
         clock=SystemClock(),
         ids=TimeOrderedIds(),
         home_id="" if store.owner is None else store.owner.identity.id,
-        roots=_roots(home, hands),
+        roots=_roots(home, exec_options),
         models=models,
         gate=chosen.gate,
         price_of=chosen.price_of,
@@ -181,7 +181,7 @@ def _host(
         trial_tools_allowed=chosen.trial_tools_allowed,
         progress=chosen.hooks.progress,
         round_gate=chosen.hooks.round_gate,
-        tools=local_registry() if hands is not None else builtin_tools(),
+        tools=local_registry() if exec_options is not None else builtin_tools(),
         calls=chosen.hooks.calls,
         shell=shell or NoShell(),
         files=ContainedFiles(),
@@ -210,19 +210,21 @@ def _host(
     )
 
 
-def _roots(home: Path, hands: Hands | None) -> HostRoots:
-    if hands is None:
+def _roots(home: Path, exec_options: ExecOptions | None) -> HostRoots:
+    if exec_options is None:
         return HostRoots(home=str(home))
     return HostRoots(
         home=str(home),
-        workspace_root=hands.workspace_root,
-        workspace_cwd=hands.workspace_cwd,
-        overrides=hands.workspace_overrides,
+        workspace_root=exec_options.workspace_root,
+        workspace_cwd=exec_options.workspace_cwd,
+        overrides=exec_options.workspace_overrides,
     )
 
 
-def _shell(home: Path, hands: Hands, clock: SystemClock) -> LocalShell:
-    shell = LocalShell(home / COMMANDS_FOLDER, hands.environ, clock, umask=hands.umask)
+def _shell(home: Path, exec_options: ExecOptions, clock: SystemClock) -> LocalShell:
+    shell = LocalShell(
+        home / COMMANDS_FOLDER, exec_options.environ, clock, umask=exec_options.umask
+    )
     with suppress(OSError):  # the first command tries again, and says what is wrong
         shell.prepare()
     return shell

@@ -1,8 +1,7 @@
-"""A host made from a home's settings: its models, its secrets, and the notes a doctor reads.
+"""Builds a host from a home's settings: models, secrets, tracing, and failure notes for the doctor.
 
-Owns:  looking each one up where the settings say, once, at the start; the order in which the parts
-       come up and go down. No logic.
-Rule 1: a source whose secret is missing, empty or unreadable is shut; it is never left open.
+Owns:  resolving each of them once, at start; the order of startup and shutdown. No logic.
+Rule 1: a webhook source whose secret is missing, empty or unreadable is closed, never open.
 """
 
 import binascii
@@ -17,9 +16,9 @@ import anyio.to_thread
 import msgspec
 
 from holon.adapters.providers.catalog import price_of
-from holon.adapters.providers.last_failures import FailureNotes
-from holon.adapters.providers.resolver import ProviderPlane
-from holon.adapters.sqlite.store import HeldHome
+from holon.adapters.providers.last_failures import LastFailureLog
+from holon.adapters.providers.resolver import ProviderResolver
+from holon.adapters.sqlite.store import LockedHome
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import TriggerKeyFile
 from holon.adapters.system.credential_file import CredentialFile
@@ -27,13 +26,13 @@ from holon.adapters.system.logs import install_log_redaction
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
 from holon.model.errors import HolonError
-from holon.model.providers.models import PlaneSettings
+from holon.model.providers.models import ProviderResolverSettings
 from holon.model.queue import WebhookSetting
 from holon.runtime.host import Host
 from holon.runtime.providers.gate import ProviderGate
-from holon.serve.compose import Hands, Hooks, HostOptions, open_host
-from holon.serve.identity_parts import seed, user_files_of
-from holon.serve.providers import ProviderNotes, build_plane
+from holon.serve.agent_adapters import seed, user_files_of
+from holon.serve.compose import ExecOptions, Hooks, HostOptions, open_host
+from holon.serve.providers import ProviderJournal, build_plane
 
 _PREFIX: Final = "whsec_"  # as Standard Webhooks spells secrets: base64 follows
 _log = logging.getLogger(__name__)
@@ -81,7 +80,7 @@ class ConfiguredHost(msgspec.Struct, frozen=True, kw_only=True):
     """A running host and the models it can ask."""
 
     host: Host
-    plane: ProviderPlane
+    plane: ProviderResolver
     webhook_secrets: Mapping[str, bytes | None]  # by source; nothing: it is shut
 
 
@@ -95,7 +94,7 @@ async def open_configured_host(
     umask: int | None = None,
     hooks: Hooks | None = None,
     trigger_base_url: str | None = None,
-    held: HeldHome | None = None,
+    held: LockedHome | None = None,
 ) -> AsyncIterator[ConfiguredHost]:
     """Serve a home as its settings say, while the block runs.
 
@@ -108,30 +107,32 @@ async def open_configured_host(
     registry = hooks.secrets
     install_log_redaction(registry)
     with _visible_traces(settings.plane, registry):
-        hands = Hands(
+        exec_options = ExecOptions(
             environ=environ,
             workspace_root=workspace_root,
             workspace_cwd=workspace_cwd,
             workspace_overrides=workspace_cwd is not None,
             umask=umask,
         )
-        asked = HostOptions(hands=hands, hooks=hooks, trigger_base_url=trigger_base_url, held=held)
-        async with _served(settings, hands, registry, asked) as served:
+        asked = HostOptions(
+            exec_options=exec_options, hooks=hooks, trigger_base_url=trigger_base_url, held=held
+        )
+        async with _served(settings, exec_options, registry, asked) as served:
             yield served
 
 
 @asynccontextmanager
 async def _served(
     settings: Settings,
-    hands: Hands,
+    exec_options: ExecOptions,
     registry: SecretRegistry,
     asked: HostOptions,
 ) -> AsyncIterator[ConfiguredHost]:
-    plane = build_plane(settings, hands.environ, registry, SystemClock())
-    notes = FailureNotes(settings.home)
-    news = ProviderNotes(notes, asked.hooks.journal)
+    plane = build_plane(settings, exec_options.environ, registry, SystemClock())
+    notes = LastFailureLog(settings.home)
+    news = ProviderJournal(notes, asked.hooks.journal)
     gate = ProviderGate(notice=news.failed, moved=news.moved)
-    user_files = user_files_of(hands.environ, settings.github_base)
+    user_files = user_files_of(exec_options.environ, settings.github_base)
     await anyio.to_thread.run_sync(seed, user_files, asked.hooks.journal)
     options = msgspec.structs.replace(
         asked,
@@ -155,7 +156,7 @@ async def _served(
             open_host(settings.home, plane, options) as h,
         ):
             beside.start_soon(notes.keep)
-            secrets = webhook_secrets(settings, hands.environ, registry)
+            secrets = webhook_secrets(settings, exec_options.environ, registry)
             yield ConfiguredHost(host=h, plane=plane, webhook_secrets=secrets)
             beside.cancel_scope.cancel()
     finally:
@@ -165,7 +166,7 @@ async def _served(
 
 
 @contextmanager
-def _visible_traces(plane: PlaneSettings, registry: SecretRegistry) -> Iterator[None]:
+def _visible_traces(plane: ProviderResolverSettings, registry: SecretRegistry) -> Iterator[None]:
     """Show the traces that were asked for on stderr, unless the process has a log of its own."""
     if not (plane.http_trace or plane.failure_trace):
         yield

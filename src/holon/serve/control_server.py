@@ -1,10 +1,9 @@
-"""The control plane of a running host, on its sockets.
+"""Serves the control API of a running host on its sockets.
 
-Owns:  how app, gatekeeper and listeners are put together, and the last replies before the end.
-Rule 1: whoever has asked when the end begins is still answered, for a moment; streams and waits
-        end.
-Rule 2: connections take at most half of the files we may have open, each socket its part of that:
-        agents never go without because of those who knock.
+Owns:  the composition of application, authorizer and listeners; the last replies at shutdown.
+Rule 1: requests in progress at shutdown are answered within a grace period; streams and waits end.
+Rule 2: connections use at most half of the process's file handles, divided among the sockets, so
+        that agents keep theirs under a flood of connections.
 """
 
 import os
@@ -19,14 +18,14 @@ from anyio.lowlevel import checkpoint
 
 from holon.adapters.exec.process_table import runs_for_an_agent
 from holon.adapters.system.processes import open_files_max
-from holon.http.access import Gatekeeper, OwnNames, RateLimiter, Token
+from holon.http.access import Authorizer, RateLimiter, ServerNames, Token
 from holon.http.app import App, RouteTable
-from holon.http.context import Plane, Traffic
+from holon.http.context import HttpContext, Traffic
 from holon.http.exchange import (
     Answerer,
     AnyReply,
     BodySource,
-    LateReply,
+    PendingReply,
     Reply,
     RequestHead,
 )
@@ -45,7 +44,7 @@ _TURNS_TO_SEND = 8  # of the loop, from a reply that is made to one that is on i
 
 
 async def serve_control_plane(
-    plane: Plane,
+    context: HttpContext,
     sockets: Sequence[socket.socket],
     *,
     token: Token,
@@ -55,32 +54,34 @@ async def serve_control_plane(
     """Answer on these sockets until cancelled, or until the end begins."""
     app = App(
         table=RouteTable(ROUTES),
-        plane=plane,
-        gatekeeper=Gatekeeper(
+        context=context,
+        gatekeeper=Authorizer(
             owner_uid=os.getuid(),
             token=token,
             runs_for_an_agent=runs_for_an_agent,
         ),
-        names=OwnNames(hosts=names),
+        names=ServerNames(hosts=names),
         guesses=RateLimiter(
-            clock=plane.clock,
+            clock=context.clock,
             burst=HTTP_AUTH_FAILURES_COUNT_MAX,
             per_minute=HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
         ),
     )
-    await plane.tally.begin(plane.host.reads, now=plane.facts.started_at)
-    plane.host.retention.before_each_step(partial(plane.tally.count_all, plane.host.reads))
-    replies = _Replies(app.answer, plane.traffic)
+    await context.tally.begin(context.host.reads, now=context.facts.started_at)
+    context.host.retention.before_each_step(partial(context.tally.count_all, context.host.reads))
+    replies = _Replies(app.answer, context.traffic)
     async with anyio.create_task_group() as answering:
         listeners = Listeners(
             answer=replies.answer,
-            clock=plane.clock,
+            clock=context.clock,
             knows=app.knows,
             connections_max=min(HTTP_CONNECTIONS_COUNT_MAX, open_files_max() // 2 // len(sockets)),
         )
-        plane.traffic.open_count = lambda: listeners.open_count
+        context.traffic.open_count = lambda: listeners.open_count
         answering.start_soon(listeners.serve, sockets)
-        answering.start_soon(plane.token_watch.run, token, plane.clock, plane.host.events.wake_all)
+        answering.start_soon(
+            context.token_watch.run, token, context.clock, context.host.events.wake_all
+        )
         await (ending or anyio.Event()).wait()
         listeners.end_streams()
         with anyio.move_on_after(HTTP_LAST_REPLIES_MS_MAX / SECOND_MS):
@@ -99,19 +100,19 @@ class _Replies:
 
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
         reply = await self._counted(self._answer(head, body))
-        if not isinstance(reply, LateReply):
+        if not isinstance(reply, PendingReply):
             return reply
 
         async def made(scope: anyio.CancelScope) -> Reply:
             return await self._counted(reply.made(scope))
 
-        return LateReply(made=made)
+        return PendingReply(made=made)
 
     async def _counted(self, answering: Awaitable[ReplyT]) -> ReplyT:
         self._under_way += 1
         try:
             reply = await answering
-            if not isinstance(reply, LateReply):  # counted once it is made
+            if not isinstance(reply, PendingReply):  # counted once it is made
                 status = reply.status if isinstance(reply, Reply) else HTTPStatus.OK
                 self._traffic.answered[status // 100] += 1
                 if status >= HTTPStatus.BAD_REQUEST:

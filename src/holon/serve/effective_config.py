@@ -1,16 +1,15 @@
-"""The options a service was started with, as it writes them down for whoever comes later.
+"""The options a service was started with, their fingerprint, and their record in `daemon.json`.
 
-Owns:  the request to serve, and the fingerprint of it together with the settings; their form in
-       `daemon.json`, and reading it; which one that is, and whether anybody could be let in with
-       it.
-Rule 1: whoever asks for a runtime and the runtime itself compute the fingerprint here, from the
-        same values. A token is no part of it: a fingerprint is shown to whoever may look.
-Rule 2: a token is never written down: only that there was one, or which file it is in.
-Rule 3: what is written down is what the options amount to, address and all, so that one of them can
-        be replaced without asking how the others were spelled.
-Rule 4: a nearby version reads it: what it does not understand counts as not written down.
-Rule 5: a token that cannot be used refuses the start: a service nobody can call is not up.
-Rule 6: only the home's own file is made by us. One the operator names must be there.
+Owns:  the serve request; the fingerprint of it with the settings; writing and reading the record;
+       choosing and checking the control token.
+Rule 1: a client and the runtime compute the fingerprint here, from the same values. It excludes the
+        token, because every user of the status sees it.
+Rule 2: a token is never recorded: only that one was given, or which file it is in.
+Rule 3: the record holds the resolved options, including the address, so that one of them can be
+        replaced without knowing how the others were spelled.
+Rule 4: a nearby version can read it: what it does not understand counts as absent.
+Rule 5: an unusable token refuses the start: a service that no client can call is not up.
+Rule 6: only the home's own token file is generated. A file named by the operator must exist.
 """
 
 import os
@@ -21,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.system.control_token import GivenToken, TokenFile
+from holon.adapters.system.control_token import FixedToken, TokenFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings, config_fingerprint
 from holon.model.values import AgentId, JsonValue
@@ -131,7 +130,7 @@ _NAME: Final = "control_token"
 def require_usable_token(asked: ServeRequest, own: Path) -> None:
     """Raise BadTokenError for a token that cannot be used; makes nothing."""
     if asked.token is not None:
-        GivenToken(asked.token)
+        FixedToken(asked.token)
     elif asked.token_file is not None:
         TokenFile(asked.token_file).require_usable()
     elif os.path.lexists(own):
@@ -140,11 +139,11 @@ def require_usable_token(asked: ServeRequest, own: Path) -> None:
 
 def service_token(
     asked: ServeRequest, own: Path, secrets: SecretRegistry
-) -> GivenToken | TokenFile:
+) -> FixedToken | TokenFile:
     """Return the token in force, known to whoever hides secrets; raises BadTokenError."""
     if asked.token is not None:
         secrets.learn(_NAME, asked.token)
-        return GivenToken(asked.token)
+        return FixedToken(asked.token)
     file = TokenFile(asked.token_file or own, learn=partial(secrets.learn, _NAME))
     if asked.token_file is None:
         file.make_if_missing()

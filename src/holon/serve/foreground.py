@@ -1,23 +1,22 @@
-"""`holon serve`: a host with its control plane, for as long as the process lives.
+"""`holon serve`: one service process, from startup to drained shutdown.
 
-Owns:  how its process is tuned for a long life; the loop is asyncio's own (docs/decisions/0015);
-       loading what a service has not needed yet; the order in which a service comes up and goes
-       down.
-Rule 1: a thread that has made a commit durable does not wait long for a loop that is busy.
-Rule 2: an upgrade replaces files under a running service. A part that was loaded only then would be
-        of another version than the rest, so everything is loaded while the files are still ours.
-Rule 3: that waits until the service has long been ready, and takes place on a thread of its own:
-        nobody waits for what nobody has asked for.
-Rule 4: the home is taken first and held until the end, then the port is taken, so that what is in
-        the way fails before anything runs; nobody is answered before recovery is done.
-Rule 5: the files under `run` are touched only by the owner of the home (its lock is held by then);
-        those that say who serves are written once it is ready and removed when it ends well.
-Rule 6: going down is a drain: no agent is stopped by it. What runs gets a moment to finish and is
-        otherwise cut; it goes on from its last durable step when the service comes back. Who asks a
-        second time gets the end at once.
-Rule 7: what a service is found by is looked after while it runs: a record that was removed is
-        written again; without its socket it could not be asked or ended, so it ends and says why.
-Rule 8: a start or an end that failed is written down, until one goes well.
+Owns:  the tuning of the process for a long life, on asyncio's own event loop (docs/decisions/0015);
+       deferred loading of modules; the order of startup and shutdown.
+Rule 1: the thread switch interval is short, so that the thread that made a commit durable does not
+        wait long for a busy event loop.
+Rule 2: an upgrade replaces files under a running service. A module imported after it would be of
+        another version, so all modules are loaded early.
+Rule 3: that happens on a separate thread, well after the service is ready, and delays no request.
+Rule 4: the home is locked first and held until the end, then the port is bound, so that a conflict
+        fails before anything runs; no request is answered before recovery is complete.
+Rule 5: the files under `run` are written only while the home's lock is held. Those that identify
+        the service are written once it is ready and removed at a clean shutdown.
+Rule 6: shutdown is a drain that stops no agent. Running work gets a grace period and is then cut
+        off; it continues from its last durable step at the next start. A second request to end ends
+        at once.
+Rule 7: the files that identify the service are checked while it runs: a removed record is written
+        again. Without its socket it cannot be reached or ended, so it ends with an error.
+Rule 8: a failed start or shutdown is recorded until one succeeds.
 """
 
 import gc
@@ -40,12 +39,12 @@ from anyio.abc import TaskStatus
 
 import holon
 from holon import __version__
-from holon.adapters.sqlite.store import HeldHome, hold_home
+from holon.adapters.sqlite.store import LockedHome, hold_home
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.detached_process import tell_ready
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors, require_safe_home
-from holon.adapters.system.home_identity import HomeIdentity, HomePlace, place_of
+from holon.adapters.system.home_identity import FileIdentity, HomeIdentity, place_of
 from holon.adapters.system.journal import JournalFile
 from holon.adapters.system.listening_sockets import (
     bind_tcp,
@@ -62,13 +61,13 @@ from holon.adapters.system.processes import (
 from holon.adapters.system.run_files import (
     RunFiles,
     RuntimeRecord,
-    UnsafePlaceError,
+    UnsafePathError,
     own_identity,
 )
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.load_settings import Settings
-from holon.http.access import OutsideDoor
-from holon.http.context import Plane, RuntimeFacts
+from holon.http.access import IngressLimits
+from holon.http.context import HttpContext, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import (
     HOME_WATCH_MS,
@@ -147,7 +146,7 @@ def _no_matter(name: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServiceSigns:
+class ReadinessSignals:
     """How a service tells that it is up."""
 
     announce: Callable[[RuntimeFacts], None]
@@ -159,7 +158,7 @@ async def serve(
     environ: Mapping[str, str],
     asked: ServeRequest,
     *,
-    signs: ServiceSigns,
+    signs: ReadinessSignals,
     hooks: Hooks | None = None,
 ) -> None:
     """Serve until asked to end; raises before anything runs when something is in the way."""
@@ -181,7 +180,7 @@ async def serve(
     ):
         raise_open_files()
         keep_one_heap()
-        told = _Told(journal=journal, secrets=secrets, failures=failures, signs=signs)
+        told = _ServiceReporting(journal=journal, secrets=secrets, failures=failures, signs=signs)
         service = _Service(settings, asked, plan, files=files, told=told)
         with bind_tcp(plan.host, plan.port) as tcp:
             async with (
@@ -203,13 +202,13 @@ async def serve(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
+class _ServiceReporting:
     """Who is told what about one life of a service."""
 
     journal: JournalFile
     secrets: SecretRegistry
     failures: LifecycleFailures
-    signs: ServiceSigns
+    signs: ReadinessSignals
 
 
 class _Service:
@@ -222,7 +221,7 @@ class _Service:
         plan: AccessPlan,
         *,
         files: RunFiles,
-        told: _Told,
+        told: _ServiceReporting,
     ) -> None:
         self._settings = settings
         self._asked = asked
@@ -275,7 +274,7 @@ class _Service:
                 await self.ending.wait()
             await anyio.to_thread.run_sync(give_back_memory)
 
-    async def _keep_found(self, record: RuntimeRecord, made: HomePlace | None) -> None:
+    async def _keep_found(self, record: RuntimeRecord, made: FileIdentity | None) -> None:
         """Until the end begins, see that commands find this service; begin the end if they cannot.
 
         A home that is gone as a whole is noticed by its store.
@@ -284,7 +283,7 @@ class _Service:
         while not self.ending.is_set():
             with anyio.move_on_after(HOME_WATCH_MS / SECOND_MS):
                 await self.ending.wait()
-            with suppress(OSError, UnsafePlaceError):
+            with suppress(OSError, UnsafePathError):
                 if not self.ending.is_set() and files.folder.is_dir() and not files.record.exists():
                     files.write_record(record)
                 if files.home.is_dir() and place_of(files.socket, follow=False) != made:
@@ -307,12 +306,12 @@ class _Service:
     async def _answer(
         self, served: ConfiguredHost, facts: RuntimeFacts, sockets: tuple[socket.socket, ...]
     ) -> None:
-        plane = Plane(
+        context = HttpContext(
             host=served.host,
             clock=SystemClock(),
             facts=facts,
             request_shutdown=self.ending.set,
-            outside=OutsideDoor(
+            outside=IngressLimits(
                 SystemClock(),
                 webhook_secrets=served.webhook_secrets,
                 github_signers=[
@@ -324,13 +323,13 @@ class _Service:
         )
         names = self._plan.host_names(sockets[0].getsockname()[1])
         async with anyio.create_task_group() as beside:
-            beside.start_soon(sum_up, self._told.journal, plane.traffic, plane.clock)
-            beside.start_soon(load_the_rest, plane.clock, self._told.journal)
+            beside.start_soon(sum_up, self._told.journal, context.traffic, context.clock)
+            beside.start_soon(load_the_rest, context.clock, self._told.journal)
             await serve_control_plane(
-                plane, sockets, token=self._token, names=names, ending=self.ending
+                context, sockets, token=self._token, names=names, ending=self.ending
             )
             beside.cancel_scope.cancel()
-        tell_refusals(self._told.journal, plane.traffic)
+        tell_refusals(self._told.journal, context.traffic)
 
     def _facts(self, *, port: int) -> RuntimeFacts:
         plan, home = self._plan, self._settings.home
@@ -350,7 +349,7 @@ class _Service:
 
 
 @contextmanager
-def _holding(home: Path) -> Iterator[HeldHome | None]:
+def _holding(home: Path) -> Iterator[LockedHome | None]:
     """Have a home from here on; raises HomeInUseError when another process has it.
 
     Yields nothing where no lock can be taken: why is written down when the store is opened.

@@ -1,31 +1,28 @@
-"""`holon run`: one prompt, answered by a host that lives as long as the answer takes.
+"""`holon run`: one prompt, answered by a host that lives as long as the run.
 
-Owns:  what `--trust` means: which origin the text has, and who vouches for it; the agent made for
-       one run, the named agent, and when a named one may be made; which rows a run's events name,
-       and reading them; the life of a one-shot run: a prompt, the wait until its agent rests, and
-       what came of it.
-Rule 1: trust is never written onto a message. A lower trust is another origin through a door that
-        vouches for that origin, and the tables of decide/queue/authority make of it what they
-        always do.
-Rule 2: whoever sits at this terminal is the operator and may give a text less weight than their
-        own, as one does with a stranger's words. Nothing here can give it more.
-Rule 3: a run that names nobody gets an agent of its own: private, and nobody else's past.
-Rule 4: a named agent is used as it is: a template is for a new one. It comes into being only when
-        that was asked for.
-Rule 5: the agent made for a run is archived when the run is over, for good: it takes nothing more.
-        Its identity stays; its rows and its home stay until retention lets them go. As long as it
-        could go on, because the run was stopped or waits, or a task, a timer or a wait is left, it
-        stays in use. So it does when the process was killed: a run that goes on with it by its name
-        archives it at its own end.
-Rule 6: an agent that could not answer (paused, stopped, someone's child) is refused at once.
-Rule 7: only what the run's own events name belongs to it; what the agent did before does not.
-Rule 8: a turn is read only when something in it is needed: its effects, or the last words.
-Rule 9: a run is over when the rows give the agent nothing more to do, so what it enqueued for
-        itself is part of it, and so are its background tasks unless the caller will not wait.
-Rule 10: the prompt is admitted like any other; nothing here bypasses the queue.
-Rule 11: the rows are looked at again for each event that may have brought the agent to rest. No
-         time passes for its own sake.
-Rule 12: a run that used up its rounds is over at once, whatever else the agent could do.
+Owns:  the origin that each `--trust` value stands for; the temporary agent of a run and the checks
+       of a named one; the records a run's events refer to; the run itself, from the prompt until
+       its agent rests, and its result.
+Rule 1: trust is never written onto a message. A lower trust selects another origin, admitted in a
+        context that authenticates that origin, and decide/queue/authority derives the rest.
+Rule 2: the caller is the operator and may give a text less authority than their own, for content of
+        others. Nothing here can give it more.
+Rule 3: a run without an agent name gets a new private agent, without history.
+Rule 4: a named agent is used as it is: a template applies to a new agent only. It is created only
+        on request.
+Rule 5: the temporary agent is archived at the end of its run and accepts nothing more. Its identity
+        is kept; its records and home are subject to retention. While it could continue, because the
+        run was stopped or waits, or a task, timer or wait is left, it is not archived, nor after
+        the process was killed: a later run that names it archives it at its own end.
+Rule 6: an agent that cannot answer (paused, stopped, or a child agent) is refused at once.
+Rule 7: only records named by the run's own events belong to its result.
+Rule 8: a turn is read only if the result needs it: for its effects or its last text.
+Rule 9: a run ends when the stored state gives the agent nothing to do, so follow-ups it queued
+        belong to the run, and so do background tasks unless the caller does not wait for them.
+Rule 10: the prompt is admitted like any other; it does not bypass the queue.
+Rule 11: the state is checked again after each event that may have ended the work. Nothing is polled
+         by time.
+Rule 12: a run that has used up its rounds ends at once, whatever work is left.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +36,7 @@ import msgspec
 from holon.decide.agents.lifecycle import is_temporary, may_run
 from holon.decide.turns.closure import closure_facts, derive_closure
 from holon.decide.turns.failures import ROUND_LIMIT, run_round_limit
-from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.decide.wake.activation import Rest, RestUntil, StayInactive, decide_activation
 from holon.model.agents import (
     AgentIdentity,
     AgentKind,
@@ -93,29 +90,29 @@ from holon.runtime.host import Host
 SOURCE: Final = "holon_run"
 
 
-class _Entrance(NamedTuple):
+class _IngressChannel(NamedTuple):
     kind: MessageKind
     origin: Origin
     admission: AdmissionContext
 
 
-ENTRANCES: Final[Mapping[TrustLevel, _Entrance]] = MappingProxyType(
+ENTRANCES: Final[Mapping[TrustLevel, _IngressChannel]] = MappingProxyType(
     {
-        TrustLevel.TRUSTED_OPERATOR: _Entrance(
+        TrustLevel.TRUSTED_OPERATOR: _IngressChannel(
             MessageKind.OPERATOR_PROMPT, OperatorOrigin(), AdmissionContext.LOCAL_PROCESS
         ),
         # The run is the process that owns the runtime, so it may speak as a part of it.
-        TrustLevel.TRUSTED_SYSTEM: _Entrance(
+        TrustLevel.TRUSTED_SYSTEM: _IngressChannel(
             MessageKind.INTERNAL_FOLLOWUP,
             SystemOrigin(subsystem=SOURCE),
             AdmissionContext.RUNTIME_OWNED,
         ),
-        TrustLevel.TRUSTED_INTEGRATION: _Entrance(
+        TrustLevel.TRUSTED_INTEGRATION: _IngressChannel(
             MessageKind.WEBHOOK_EVENT,
             WebhookOrigin(source=SOURCE),
             AdmissionContext.LOCAL_PROCESS,
         ),
-        TrustLevel.UNTRUSTED_EXTERNAL: _Entrance(
+        TrustLevel.UNTRUSTED_EXTERNAL: _IngressChannel(
             MessageKind.CHANNEL_EVENT,
             ChannelOrigin(channel_id=SOURCE),
             AdmissionContext.LOCAL_PROCESS,
@@ -152,7 +149,7 @@ async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
 
 async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
     """Archive the agent of a run that is over, if it was made for one and has nothing left."""
-    state = await host.reads.agent(agent_id)
+    state = await host.reads.agents.agent(agent_id)
     if state is None or not is_temporary(state.identity):
         return False
     return await host.control.archive(agent_id, reason="its run is over")
@@ -162,7 +159,7 @@ async def named_agent(
     host: Host, clock: Clock, agent_id: AgentId, *, create: bool, template: str | None = None
 ) -> AgentId:
     """Return the agent of this name, made from the template if it may be and is not there."""
-    state = await host.reads.agent(agent_id)
+    state = await host.reads.agents.agent(agent_id)
     if state is None and create:
         identity = _identity(agent_id, clock, Visibility.PUBLIC)
         await host.control.create_agent(identity, template=template)
@@ -214,9 +211,9 @@ async def gather_facts(
     reads: StoreReads, agent_id: AgentId, told: tuple[Event, ...], *, now: datetime
 ) -> RunFacts:
     """Read everything a run's events point to."""
-    snapshot = await reads.snapshot(agent_id, now=now)
-    turns = [await reads.turn_log(turn_id) for turn_id in _turn_ids(told)]
-    tasks = [await reads.task(task_id) for task_id in _task_ids(told)]
+    snapshot = await reads.agents.snapshot(agent_id, now=now)
+    turns = [await reads.turns.turn_log(turn_id) for turn_id in _turn_ids(told)]
+    tasks = [await reads.tasks.task(task_id) for task_id in _task_ids(told)]
     return RunFacts(
         agent_id=agent_id,
         events=told,
@@ -249,7 +246,7 @@ async def _briefs(
     made = {event.brief_id for event in told if isinstance(event, BriefCreated)}
     if not made:
         return ()
-    newest = await reads.briefs(agent_id, limit=min(len(made), RUN_BRIEFS_READ_COUNT_MAX))
+    newest = await reads.events.briefs(agent_id, limit=min(len(made), RUN_BRIEFS_READ_COUNT_MAX))
     return tuple(brief for brief in newest if brief.id in made)
 
 
@@ -259,7 +256,7 @@ async def _completed(reads: StoreReads, told: tuple[Event, ...]) -> tuple[WorkIt
         for event in told
         if isinstance(event, WorkItemWritten) and event.state is WorkItemState.COMPLETED
     )
-    items = [await reads.work_item(work_item_id) for work_item_id in done]
+    items = [await reads.work.work_item(work_item_id) for work_item_id in done]
     return tuple(item for item in items if item is not None)
 
 
@@ -280,11 +277,11 @@ _BUSY: Final = (
 )
 
 
-def unheard(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """Ignore what the run tells."""
 
 
-class RoundAllowance(msgspec.Struct, kw_only=True):
+class RoundLimit(msgspec.Struct, kw_only=True):
     """How many rounds a run may ask a model for; each asking uses one up."""
 
     rounds_max: int | None
@@ -302,7 +299,7 @@ class OneShot:
     """One run of one agent."""
 
     def __init__(
-        self, host: Host, clock: Clock, agent_id: AgentId, *, listener: EventListener = unheard
+        self, host: Host, clock: Clock, agent_id: AgentId, *, listener: EventListener = ignore_event
     ) -> None:
         self._host = host
         self._clock = clock
@@ -314,7 +311,7 @@ class OneShot:
 
     async def ask(self, request: IngressRequest) -> None:
         """Put the prompt to the agent; what its log gains from here on belongs to the run."""
-        _, self._cursor = await self._host.reads.event_bounds(self._agent_id)
+        _, self._cursor = await self._host.reads.events.event_bounds(self._agent_id)
         await self._host.admit(request)
 
     async def rest(self, *, wait_for_tasks: bool) -> None:
@@ -331,7 +328,7 @@ class OneShot:
     async def result(self) -> RunResult:
         """Sum up the run as far as it went."""
         reads = self._host.reads
-        while page := await reads.events_after(
+        while page := await reads.events.events_after(
             self._agent_id, self._cursor, limit=EVENT_PAGE_COUNT_DEFAULT
         ):
             for audit in page:
@@ -354,14 +351,14 @@ class OneShot:
 
     async def _rests(self, wait_for_tasks: bool) -> bool:
         reads, now = self._host.reads, self._clock.now()
-        snapshot = await reads.snapshot(self._agent_id, now=now)
+        snapshot = await reads.agents.snapshot(self._agent_id, now=now)
         if snapshot is None:
             return True
-        if not isinstance(decide_activation(snapshot, now=now), Rest | RestUntil | StayDown):
+        if not isinstance(decide_activation(snapshot, now=now), Rest | RestUntil | StayInactive):
             return False
         if not wait_for_tasks:
             return True
-        return all(task.agent_id != self._agent_id for task in await reads.open_tasks())
+        return all(task.agent_id != self._agent_id for task in await reads.tasks.open_tasks())
 
 
 async def run_once(

@@ -1,21 +1,20 @@
-"""The composition of the provider plane: settings and surroundings become a plane.
+"""Builds the model provider stack from settings and environment.
 
-Owns:  the only place where the plane's parts are put together, and which variables of the process
-       hold secrets. No logic; who is told when a provider fails, when a model is given a rest, and
-       when it is back.
+Owns:  the construction of its parts; which environment variables hold secrets; the journal entries
+       about provider failures and circuits. No other logic.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from holon.adapters.providers.credentials import Credentials, learn_kept_secrets, secret_variables
-from holon.adapters.providers.last_failures import FailureNotes
-from holon.adapters.providers.resolver import PlaneParts, ProviderPlane
+from holon.adapters.providers.last_failures import LastFailureLog
+from holon.adapters.providers.resolver import ProviderResolver, ResolverParts
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.config.environment_names import CONTROL_TOKEN
 from holon.config.load_settings import Settings
-from holon.decide.providers.routes import Circuit, Closed
+from holon.decide.providers.routes import Circuit, CircuitClosed
 from holon.model.providers.models import ModelRef
 from holon.ports.clock import Clock
 from holon.ports.journal import Journal, LogLevel
@@ -24,7 +23,7 @@ from holon.runtime.providers.gate import LastFailure
 
 def build_plane(
     settings: Settings, environ: Mapping[str, str], registry: SecretRegistry, clock: Clock
-) -> ProviderPlane:
+) -> ProviderResolver:
     """Return the plane a host with these settings uses. Close it at the end."""
     profiles = CredentialFile(settings.home).profiles
     credentials = Credentials(
@@ -35,8 +34,10 @@ def build_plane(
         user_home=Path(environ.get("HOME", "/")),
     )
     learn_kept_secrets(registry, environ, profiles, variables=_named_variables(settings))
-    parts = PlaneParts(credentials=credentials, clock=clock, home=settings.home, redactor=registry)
-    return ProviderPlane(settings.plane, parts)
+    parts = ResolverParts(
+        credentials=credentials, clock=clock, home=settings.home, redactor=registry
+    )
+    return ProviderResolver(settings.plane, parts)
 
 
 def variables_to_forget(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -51,10 +52,10 @@ def _named_variables(settings: Settings) -> set[str]:
     return {name for name in named if name}
 
 
-class ProviderNotes:
+class ProviderJournal:
     """Passes news on to the notes a doctor reads, and to the journal."""
 
-    def __init__(self, notes: FailureNotes, journal: Journal) -> None:
+    def __init__(self, notes: LastFailureLog, journal: Journal) -> None:
         self._notes = notes
         self._journal = journal
 
@@ -72,7 +73,7 @@ class ProviderNotes:
 
     def moved(self, route: ModelRef, circuit: Circuit) -> None:
         """A model is given a rest, or is back."""
-        if isinstance(circuit, Closed):
+        if isinstance(circuit, CircuitClosed):
             self._journal.note("provider_back", f"{route} is in use again", model_ref=str(route))
             return
         self._journal.note(

@@ -1,13 +1,12 @@
-"""Writing down the stations of a service's life, and how its start or end went wrong.
+"""The service log, and the record of failed starts and shutdowns.
 
-Owns:  which failures are written down, and when they are forgotten; the journal's lines about
-       beginning and end; opening and closing it, who else sees its lines, and telling of refused
-       requests as counts.
-Rule 1: a start that succeeds forgets what failed before; so does an end in good order.
-Rule 2: a home that another process serves, or has taken over, is left as it is: that one is well.
-Rule 3: lines go to the log file. Whoever sits in front of a service in the foreground also sees
-        warnings and worse, as text; but not why it ended, which the command itself says last.
-Rule 4: requests that were turned away are counted, and told once a minute: no caller fills a log.
+Owns:  opening and closing the log, its copy on stderr, its entries about start and shutdown; the
+       failure files; the counts of refused requests.
+Rule 1: a successful start clears earlier failures; so does a clean shutdown.
+Rule 2: a home that another process serves or has taken over is not changed: that process is well.
+Rule 3: entries go to the log file. A service in the foreground also prints warnings and errors to
+        stderr, except the reason of its end, which the command itself prints last.
+Rule 4: refused requests are counted and logged once a minute, so that no caller can fill the log.
 """
 
 import sys
@@ -21,7 +20,7 @@ from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.failure_files import FailureFiles
 from holon.adapters.system.home_checks import home_errors
 from holon.adapters.system.journal import JournalFile, JournalLine, unheard
-from holon.adapters.system.logs import GrowingLog, python_log_into
+from holon.adapters.system.logs import RotatingLog, python_log_into
 from holon.adapters.system.run_files import RunFiles
 from holon.http.context import Traffic
 from holon.model.errors import HolonError, HomeInUseError, HomeReplacedError
@@ -92,9 +91,9 @@ def sentence_of(error: BaseException) -> str:
 
 @contextmanager
 def service_journal(files: RunFiles, level: LogLevel, redactor: Redactor) -> Iterator[JournalFile]:
-    """Keep a journal while the block runs; raises UnsafePlaceError before it begins."""
+    """Keep a journal while the block runs; raises UnsafePathError before it begins."""
     with home_errors(files.home):
-        opened = GrowingLog(files.log)
+        opened = RotatingLog(files.log)
     with closing(opened) as log:
         echo = unheard if log.is_printed_to else _print
         journal = JournalFile(log, redactor=redactor, clock=SystemClock(), level=level, echo=echo)

@@ -1,10 +1,10 @@
-"""Whether a service makes spans, and where they go.
+"""OpenTelemetry tracing of a service, if the environment configures it.
 
-Owns:  reading that off the environment, and the end of what was begun.
-Rule 1: without a word in OTEL_* nothing is imported and nothing is measured.
-Rule 2: spans are a courtesy: a package that is missing, or an exporter that does not answer, is
-        told to the journal and keeps no service from starting or ending.
-Rule 3: headers for an exporter are credentials: they are known as secrets before they are used.
+Owns:  reading that configuration, and flushing spans at the end.
+Rule 1: without OTEL_* variables nothing is imported and nothing measured.
+Rule 2: tracing is optional: a missing package or an exporter that does not respond is logged and
+        prevents neither start nor shutdown.
+Rule 3: exporter headers are credentials: they are registered as secrets before use.
 """
 
 from collections.abc import AsyncIterator, Mapping

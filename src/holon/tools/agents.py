@@ -45,14 +45,14 @@ class AgentGet:
         request = decode_arguments(arguments, AgentGetArguments)
         if isinstance(request, ToolExecution):
             return request
-        snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
+        snapshot = await ports.reads.agents.snapshot(scene.agent_id, now=scene.now)
         summary = await ports.summary_of(scene.agent_id)
         if snapshot is None or summary is None:
             return refused(refuse_unknown(scene.agent_id))
-        trigger = await ports.reads.trigger_of(scene.agent_id)
+        trigger = await ports.reads.wake.trigger_of(scene.agent_id)
         # The summary shows a masked address only where deliveries to this host are possible.
         has_deliveries = any(each.trigger_url for each in summary.active_external_triggers)
-        tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
+        tasks = [t for t in await ports.reads.tasks.open_tasks() if t.agent_id == scene.agent_id]
         result: JsonValue = {
             **msgspec.to_builtins(summary),
             "external_trigger": descriptor(trigger, has_deliveries=has_deliveries),

@@ -13,7 +13,7 @@ Rule 4: writes by a shell command are not prevented here (a host without confine
 from collections.abc import Sequence
 
 from holon.decide.budgets.no_progress import root_of
-from holon.decide.guidance.instructions import InstructionPlaces, is_instruction_source
+from holon.decide.guidance.instructions import InstructionRoots, is_instruction_source
 from holon.decide.queue.message_view import is_tainted, turn_authority
 from holon.model.queue import AuthorityClass, MessageEnvelope
 from holon.model.turns.transcript import IncomingMessage, TurnLog
@@ -25,10 +25,10 @@ from holon.tools.workspaces.patching.document import quoted
 
 async def least_authority(reads: StoreReads, agent_id: AgentId, turn_id: TurnId) -> AuthorityClass:
     """Return the lowest authority among the inputs of a turn."""
-    log = await reads.turn_log(turn_id)
+    log = await reads.turns.turn_log(turn_id)
     if log is None:
         return AuthorityClass.EXTERNAL_EVIDENCE
-    remembered = await reads.remembered(agent_id)
+    remembered = await reads.memory.remembered(agent_id)
     root = await _root(log, reads)
     return turn_authority(log, before=remembered.state.authority_class, root=root)
 
@@ -39,7 +39,7 @@ async def _root(log: TurnLog, reads: StoreReads) -> MessageEnvelope | None:
     message = next((data.message for data in entries if isinstance(data, IncomingMessage)), None)
     if message is None or message.followup is None:
         return None
-    entry = await reads.message(root_of(message))
+    entry = await reads.queue.message(root_of(message))
     return None if entry is None else entry.message
 
 
@@ -76,10 +76,10 @@ async def guarded_address(scene: ToolScene, ports: ToolPorts) -> ToolExecution |
     )
 
 
-async def _places(scene: ToolScene, ports: ToolPorts) -> InstructionPlaces:
+async def _places(scene: ToolScene, ports: ToolPorts) -> InstructionRoots:
     """The instruction places by their real paths, so that a link cannot hide one."""
     anchor = None if scene.workspace is None else scene.workspace.workspace_anchor
-    return InstructionPlaces(
+    return InstructionRoots(
         execution_root=await _real(scene.execution_root, ports),
         agent_home=await _real(scene.agent_home, ports),
         workspace_anchor=None if anchor is None else await _real(anchor, ports),

@@ -87,7 +87,7 @@ class Enqueue:
         authority = await least_authority(ports.reads, scene.agent_id, scene.turn_id)
         admission = decide_admission(
             _request(request, scene, chain, authority=authority),
-            await ports.reads.admission_target(scene.agent_id),
+            await ports.reads.queue.admission_target(scene.agent_id),
             message_id=MessageId(ports.ids.fresh(IdPrefix.MESSAGE)),
             now=scene.now,
         )
@@ -108,7 +108,7 @@ class Enqueue:
 
 async def _chain(scene: ToolScene, ports: ToolPorts) -> FollowupChain | ToolExecution | None:
     """The position of a follow-up in its chain; None when its cause is unknown."""
-    entry = await ports.reads.message(scene.message_id)
+    entry = await ports.reads.queue.message(scene.message_id)
     if entry is None:
         return None
     decision = await _next_after(entry.message, ports)
@@ -127,16 +127,16 @@ async def _chain(scene: ToolScene, ports: ToolPorts) -> FollowupChain | ToolExec
 
 
 async def _next_after(cause: MessageEnvelope, ports: ToolPorts) -> FollowupDecision:
-    known = await ports.reads.followup_count(root_of(cause))
+    known = await ports.reads.queue.followup_count(root_of(cause))
     return next_in_chain(FollowupFacts(cause=cause, known_count=known))
 
 
 async def _interjected(scene: ToolScene, ports: ToolPorts) -> MessageEnvelope | None:
     """The newest message the operator sent into this turn."""
-    log = await ports.reads.turn_log(scene.turn_id)
+    log = await ports.reads.turns.turn_log(scene.turn_id)
     entries = (entry.data for entry in reversed(log.entries)) if log is not None else ()
     newest = next((data for data in entries if isinstance(data, Interjection)), None)
-    entry = await ports.reads.message(newest.message_id) if newest is not None else None
+    entry = await ports.reads.queue.message(newest.message_id) if newest is not None else None
     return None if entry is None else entry.message
 
 

@@ -31,7 +31,7 @@ from holon.ports.journal import Redactor
 from holon.ports.memory import MemoryRecall
 from holon.ports.reads import StoreReads
 from holon.ports.tasks import Shell, TaskControl
-from holon.ports.workspaces import Files, Places
+from holon.ports.workspaces import Directories, Files
 
 if TYPE_CHECKING:
     from holon.projections.agents.summary import AgentSummary
@@ -71,7 +71,7 @@ class ToolPorts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     shell: Shell
     files: Files
-    places: Places
+    places: Directories
     tasks: TaskControl
     recall: MemoryRecall
     redactor: Redactor

@@ -78,13 +78,13 @@ def _without_zero(arguments: JsonValue) -> JsonValue:
 async def _replaced_rest(
     scene: ToolScene, ports: ToolPorts
 ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
-    snapshot = await ports.reads.snapshot(scene.agent_id, now=scene.now)
+    snapshot = await ports.reads.agents.snapshot(scene.agent_id, now=scene.now)
     changes: tuple[Change, ...] = ()
     expects: tuple[Expect, ...] = ()
     for wait in snapshot.agent_waits if snapshot else ():
         if wait.kind is not WaitKind.REST or wait.state is not WaitState.ACTIVE:
             continue
-        timer = await ports.reads.timer(TimerId(wait.source_id or ""))
+        timer = await ports.reads.wake.timer(TimerId(wait.source_id or ""))
         if timer is not None and timer.next_fire_at is not None:
             stopped, unmoved = cancel_timer_changes(timer, ())
             changes, expects = (*changes, *stopped), (*expects, *unmoved)

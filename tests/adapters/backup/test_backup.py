@@ -179,14 +179,14 @@ async def test_a_restored_home_has_another_epoch(home: Path, tmp_path: Path) -> 
     for name in ("one", "two"):
         result = restored(file, tmp_path / name)
         store = open_store(tmp_path / name)
-        assert await store.reads.log_epoch() == result.event_log_epoch
+        assert await store.reads.events.log_epoch() == result.event_log_epoch
         epochs.add(result.event_log_epoch)
         await store.close()
     first = open_store(home)
-    epochs.add(str(await first.reads.log_epoch()))
+    epochs.add(str(await first.reads.events.log_epoch()))
     await first.close()
     again = open_store(home)
-    assert await again.reads.log_epoch() in epochs, "a restart is the same timeline"
+    assert await again.reads.events.log_epoch() in epochs, "a restart is the same timeline"
     await again.close()
     assert len(epochs) == 3
 

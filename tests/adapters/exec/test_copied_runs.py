@@ -12,12 +12,12 @@ from holon.adapters.exec.local_shell import LocalShell
 from holon.adapters.exec.process_table import is_living
 from holon.adapters.exec.run_folder import RunFolder
 from holon.adapters.system.clock import SystemClock
-from holon.adapters.system.home_identity import HomePlace, new_identity
+from holon.adapters.system.home_identity import FileIdentity, new_identity
 from holon.model.tasks import CommandSpec
 from holon.ports.tasks import RunningCommand
 
-ORIGINAL = new_identity(Path("/original"), HomePlace(1, 1))
-COPY = new_identity(Path("/copy"), HomePlace(1, 2))
+ORIGINAL = new_identity(Path("/original"), FileIdentity(1, 1))
+COPY = new_identity(Path("/copy"), FileIdentity(1, 2))
 
 
 @pytest.fixture
@@ -97,6 +97,6 @@ async def test_a_record_names_the_home_that_started_the_run(
     original: LocalShell, tmp_path: Path
 ) -> None:
     command = await waiting(original)
-    asked = RunFolder(tmp_path / "original" / "run_1").read().asked
+    asked = RunFolder(tmp_path / "original" / "run_1").read().command
     assert asked["home"] == msgspec.to_builtins(ORIGINAL)
     await command.stop(force=True)

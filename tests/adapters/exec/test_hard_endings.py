@@ -184,7 +184,7 @@ async def test_a_killed_supervisor_loses_its_command_but_leaves_none_of_it(
 async def test_a_supervisor_that_hangs_cannot_keep_its_command_alive(
     shell: LocalShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.exec.local_command.CERTAIN_MS", 10)
+    monkeypatch.setattr("holon.adapters.exec.local_command.SUPERVISOR_EXIT_MS", 10)
     command = await shell.start(spec("setsid env -i sleep 600 & echo $!; sleep 600"))
     daemon = int(await line_of(command))
     looking_after = RunFolder(tmp_path / "runs" / "run_1").read().supervisor
@@ -224,8 +224,8 @@ async def test_a_server_that_answers_nobody_is_replaced(
         os.kill(pid, signal.SIGSTOP)
     try:
         with monkeypatch.context() as impatient:
-            impatient.setattr(local_shell, "ANSWER_S_MAX", 0.1)
-            with pytest.raises(CommandSpawnError, match="nobody could look after"):
+            impatient.setattr(local_shell, "REPLY_S_MAX", 0.1)
+            with pytest.raises(CommandSpawnError, match="no supervisor is available"):
                 await shell.start(spec("exit 7", run_id="run_2"))
         command = await shell.start(spec("exit 8", run_id="run_3"))
         assert await command.wait() == CommandExit(exit_status=8)

@@ -21,7 +21,7 @@ from holon.adapters.exec.process_table import (
     marked_with,
     open_living,
 )
-from holon.adapters.exec.run_folder import NOBODY, RunFolder, marker_of
+from holon.adapters.exec.run_folder import NO_PROCESS, RunFolder, marker_of
 from holon.adapters.system.clock import SystemClock
 from holon.model.tasks import CommandExit, CommandSpec, OutputStream, StopCause
 from tests.adapters.exec.processes import becomes, gone, line_of
@@ -193,7 +193,7 @@ async def test_a_run_reported_as_lost_cannot_be_started_by_a_late_supervisor(
     command = await found(shell, "run_1")
     assert command.exit == CommandExit(exit_status=None)
     assert not folder.claim(ProcessIdentity(pid=1, start_ticks=2, boot_id=boot_id()))
-    assert folder.read().supervisor == NOBODY
+    assert folder.read().supervisor == NO_PROCESS
 
 
 @pytest.mark.parametrize("record", [b"", b'{"asked": {"tty"', b"\xff\n[]\nnull\n"])
@@ -215,7 +215,7 @@ async def test_a_line_cut_short_does_not_spoil_the_next(root: Path) -> None:
         file.write(b'{"supervisor": {"pid"')
     folder.ended(exit_status=4, signal_number=None, stopped=None, is_alone=True)
     facts = folder.read()
-    assert facts.asked == {"tty": True}
+    assert facts.command == {"tty": True}
     assert facts.supervisor is None
     assert facts.ended == {"exit_status": 4, "signal": None, "stopped": None, "alone": True}
 

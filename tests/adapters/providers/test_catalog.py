@@ -23,8 +23,8 @@ from holon.model.providers.models import (
     CredentialSource,
     ModelRef,
     ModelSetting,
-    PlaneSettings,
     ProviderAuth,
+    ProviderResolverSettings,
     ProviderSetting,
     SchemaMode,
     TransportKind,
@@ -32,7 +32,7 @@ from holon.model.providers.models import (
 )
 
 CATALOG = builtin_catalog()
-PLAIN = PlaneSettings()
+PLAIN = ProviderResolverSettings()
 COMPATIBLE = {
     "deepseek",
     "openrouter",
@@ -58,8 +58,8 @@ COMPATIBLE = {
 }
 
 
-def said(provider: str, **words: object) -> PlaneSettings:
-    return PlaneSettings(providers={provider: ProviderSetting(**words)})  # type: ignore[arg-type]
+def said(provider: str, **words: object) -> ProviderResolverSettings:
+    return ProviderResolverSettings(providers={provider: ProviderSetting(**words)})  # type: ignore[arg-type]
 
 
 def test_the_catalog_is_large_and_every_route_in_it_is_sound() -> None:
@@ -139,7 +139,7 @@ def test_a_model_nobody_described_can_be_used() -> None:
     assert (info.context_window_tokens, info.output_tokens_max) == (128_000, 8_192)
     assert info.effective_context_window_percent == 95
     assert info.price is None
-    told = PlaneSettings(unknown_model=ModelSetting(context_window_tokens=32_000))
+    told = ProviderResolverSettings(unknown_model=ModelSetting(context_window_tokens=32_000))
     assert model_info(ref, told).context_window_tokens == 32_000
     known = ModelRef(provider="openai", model="gpt-4o")
     assert model_info(known, told).context_window_tokens == 128_000
@@ -155,7 +155,7 @@ def test_the_catalog_promises_no_more_than_the_engine_in_this_process_gives() ->
 
 def test_the_operators_word_about_a_model_wins() -> None:
     ref = ModelRef(provider="openai", model="gpt-5")
-    told = PlaneSettings(models={str(ref): ModelSetting(context_window_tokens=300_000)})
+    told = ProviderResolverSettings(models={str(ref): ModelSetting(context_window_tokens=300_000)})
     info = model_info(ref, told)
     assert info.source is ModelInfoSource.CONFIG_OVERRIDE
     assert info.input_tokens_max == 300_000
@@ -165,7 +165,7 @@ def test_the_operators_word_about_a_model_wins() -> None:
 def test_an_answer_is_as_long_as_the_runtime_or_the_model_allows() -> None:
     small = ModelRef(provider="local", model="smollm2-135m")
     large = ModelRef(provider="openai", model="gpt-5")
-    told = PlaneSettings(models={str(large): ModelSetting(output_tokens_max=20_000)})
+    told = ProviderResolverSettings(models={str(large): ModelSetting(output_tokens_max=20_000)})
     assert request_output_tokens(large, model_info(large, PLAIN), PLAIN) == 8_192
     assert request_output_tokens(small, model_info(small, PLAIN), PLAIN) == 128
     assert request_output_tokens(large, model_info(large, told), told) == 20_000
@@ -193,7 +193,7 @@ def test_a_transport_nobody_speaks_is_refused_with_those_that_are() -> None:
     ],
 )
 def test_a_provider_that_makes_no_sense_is_refused_with_what_to_do(
-    provider: str, settings: PlaneSettings, words: str, hint: str
+    provider: str, settings: ProviderResolverSettings, words: str, hint: str
 ) -> None:
     with pytest.raises(ModelUnavailableError) as caught:
         provider_route(provider, settings)

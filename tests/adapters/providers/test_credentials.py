@@ -24,14 +24,14 @@ from holon.model.providers.attempts import AuthRejectedError, ModelUnavailableEr
 from holon.model.providers.models import (
     CredentialKind,
     CredentialSource,
-    PlaneSettings,
     ProviderAuth,
+    ProviderResolverSettings,
     ProviderSetting,
     StoredCredential,
     TransportKind,
 )
 from holon.serve.providers import build_plane
-from tests.adapters.providers.plane_parts import (
+from tests.adapters.providers.resolver_parts import (
     SECRET,
     credentials_of,
     token_that_ends,
@@ -39,12 +39,14 @@ from tests.adapters.providers.plane_parts import (
 )
 from tests.support.manual_clock import DAWN, ManualClock
 
-PLAIN = PlaneSettings()
+PLAIN = ProviderResolverSettings()
 
 
 def with_auth(provider: str, **words: object) -> ProviderRoute:
     auth = ProviderAuth(**words)  # type: ignore[arg-type]
-    return provider_route(provider, PlaneSettings(providers={provider: ProviderSetting(auth=auth)}))
+    return provider_route(
+        provider, ProviderResolverSettings(providers={provider: ProviderSetting(auth=auth)})
+    )
 
 
 def program(*lines: str) -> str:

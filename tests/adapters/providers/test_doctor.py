@@ -19,10 +19,10 @@ from holon.adapters.providers.doctor import (
 )
 from holon.adapters.providers.last_failures import failures_path, read_failures, write_failures
 from holon.model.providers.attempts import ProviderError
-from holon.model.providers.models import PlaneSettings, ProviderSetting, parse_model_ref
+from holon.model.providers.models import ProviderResolverSettings, ProviderSetting, parse_model_ref
 from holon.runtime.providers.gate import LastFailure
 from tests.adapters.providers.byte_server import byte_server, json_response
-from tests.adapters.providers.plane_parts import SECRET, plane_of
+from tests.adapters.providers.resolver_parts import SECRET, plane_of
 
 FAILURE = LastFailure(
     model_ref="openai/gpt-5.4",
@@ -38,7 +38,7 @@ def one(report: DoctorReport, provider: str) -> ProviderReport:
 
 @pytest.mark.requirement("provider-plane:doctor-tells-every-configured-provider")
 def test_every_configured_provider_is_told_and_no_other(tmp_path: Path) -> None:
-    settings = PlaneSettings(
+    settings = ProviderResolverSettings(
         model_default=parse_model_ref("openai/gpt-5.4"),
         model_fallbacks=(parse_model_ref("zai/glm-4.6"),),
         providers={"mine": ProviderSetting(base_url="https://g.example/v1")},
@@ -103,7 +103,7 @@ def test_the_policy_sorts_every_provider_error() -> None:
 
 @pytest.mark.requirement("provider-plane:diagnostics-name-contract-failures")
 def test_what_cannot_be_used_says_why(tmp_path: Path) -> None:
-    settings = PlaneSettings(
+    settings = ProviderResolverSettings(
         model_default=parse_model_ref("odd/model"),
         providers={
             "odd": ProviderSetting(transport="telepathy"),
@@ -127,7 +127,7 @@ def test_a_provider_asked_for_by_name_is_told_even_when_it_does_not_exist(tmp_pa
 
 async def test_a_probe_shows_who_answers_and_sends_no_credential(tmp_path: Path) -> None:
     async with byte_server([json_response("401 Unauthorized", {"error": "no"})]) as server:
-        settings = PlaneSettings(
+        settings = ProviderResolverSettings(
             model_default=parse_model_ref("openai/gpt-5.4"),
             providers={"openai": ProviderSetting(base_url=f"{server.url}/v1")},
         )
@@ -145,7 +145,7 @@ async def test_a_probe_nobody_answers_makes_the_model_unusable(tmp_path: Path) -
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening: connections are refused
         base_url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        settings = PlaneSettings(
+        settings = ProviderResolverSettings(
             model_default=parse_model_ref("ollama/qwen3"),
             providers={"ollama": ProviderSetting(base_url=base_url)},
         )

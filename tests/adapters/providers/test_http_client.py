@@ -15,7 +15,7 @@ import pytest
 
 from holon.adapters.providers.http import reply as http_reply
 from holon.adapters.providers.http.exchange import ExchangeTimeouts, HttpCall, HttpReply
-from holon.adapters.providers.http.local_client import Exchanges
+from holon.adapters.providers.http.local_client import RoutingExchange
 from holon.adapters.providers.http.remote_client import HttpClientExchange
 from holon.adapters.system.clock import SystemClock
 from holon.model.limits import PROVIDER_ERROR_BYTES_MAX
@@ -42,11 +42,11 @@ SECRET = "sk-very-secret-0123456789"
 SHORT = ExchangeTimeouts(connect_ms=20_000, answer_ms=1_500, idle_ms=500)
 
 
-Client: TypeAlias = HttpClientExchange | Exchanges
+Client: TypeAlias = HttpClientExchange | RoutingExchange
 
 
 # Exchanges has a client of its own for this machine, where all of these servers are.
-@pytest.fixture(params=[HttpClientExchange, Exchanges], ids=["library", "this machine"])
+@pytest.fixture(params=[HttpClientExchange, RoutingExchange], ids=["library", "this machine"])
 def client(request: pytest.FixtureRequest) -> type[Client]:
     kind: type[Client] = request.param
     return kind

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.wire_answer import GrowingText, split_thoughts
+from holon.adapters.providers.wire_answer import ThinkingSplitter, split_thoughts
 from holon.model.turns.turn import TextGrew, ThinkingGrew
 from tests.tools.patching.test_bombs import calls_in
 
@@ -43,7 +43,7 @@ def test_only_what_an_answer_begins_with_is_reasoning(text: str, thoughts: str, 
 def test_a_watcher_of_a_stream_sees_the_same_however_it_is_cut(text: str, seed: int) -> None:
     random = Random(seed)
     cuts = sorted({0, len(text), *(random.randrange(len(text) + 1) for _ in range(4))})
-    growing = GrowingText()
+    growing = ThinkingSplitter()
     grown = [each for a, b in pairwise(cuts) for each in growing.feed(text[a:b])]
     said = "".join(each.text for each in grown if isinstance(each, TextGrew))
     thought = "".join(each.text for each in grown if isinstance(each, ThinkingGrew))
@@ -60,11 +60,11 @@ def test_a_watcher_of_a_stream_sees_the_same_however_it_is_cut(text: str, seed: 
 @pytest.mark.parametrize("unit", ["<think></think>", "<", " ", "</think", "<think>", "a"])
 def test_reading_is_linear(unit: str) -> None:
     def work(count: int) -> int:
-        growing = GrowingText()
+        growing = ThinkingSplitter()
 
         def read() -> None:
             split_thoughts(unit * count)
-            GrowingText().feed(unit * count)
+            ThinkingSplitter().feed(unit * count)
             for _ in range(count):
                 growing.feed(unit)
 

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.adapters.providers.wire_request import NO_MARKS, JoinedConversations, Marks, Piece
+from holon.adapters.providers.wire_request import (
+    NO_MARKS,
+    ConversationTextCache,
+    Marks,
+    MessageText,
+)
 from holon.model.turns.conversation import (
     AssistantMessage,
     ConversationMessage,
@@ -22,15 +27,15 @@ class Notebook:
     """A memo whose text is every message behind the number of messages before it."""
 
     def __init__(self, *, conversations_max: int = 8, bytes_max: int = 10_000) -> None:
-        self.memo = JoinedConversations(
+        self.memo = ConversationTextCache(
             start=0, conversations_max=conversations_max, bytes_max=bytes_max
         )
         self.written_count = 0
 
     def text(self, conversation: Conversation, *, key: str = "a", marks: Marks = NO_MARKS) -> bytes:
-        def write(index: int, before: int) -> Piece[int]:
+        def write(index: int, before: int) -> MessageText[int]:
             self.written_count += 1
-            return Piece(_line(conversation[index], before, marks.get(index)), before + 1)
+            return MessageText(_line(conversation[index], before, marks.get(index)), before + 1)
 
         return bytes(self.memo.joined(key, conversation, write, marks=marks).text)
 
@@ -91,17 +96,17 @@ def test_a_mark_that_moves_rewrites_the_text_from_where_it_was() -> None:
 
 
 def test_a_message_that_cannot_be_written_leaves_nothing_behind() -> None:
-    memo = JoinedConversations(start=None)
+    memo = ConversationTextCache(start=None)
     conversation = (user("a"), user("b"))
 
-    def failing(index: int, _: None) -> Piece[None]:
+    def failing(index: int, _: None) -> MessageText[None]:
         if index == 1:
             raise ValueError("unwritable")
-        return Piece(b"half", None)
+        return MessageText(b"half", None)
 
     with pytest.raises(ValueError, match="unwritable"):
         memo.joined("a", conversation, failing)
-    joined = memo.joined("a", conversation, lambda index, _: Piece(b"whole", None))
+    joined = memo.joined("a", conversation, lambda index, _: MessageText(b"whole", None))
     assert joined.text == b"wholewhole"
 
 

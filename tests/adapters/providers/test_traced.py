@@ -19,8 +19,8 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import TextBlock
 from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason
 from holon.model.values import JsonValue
-from holon.ports.providers import Hear, Provider, unheard
-from tests.adapters.providers.recorded.asked import MODEL, Sayer, asking, saying
+from holon.ports.providers import OnProgress, Provider, unheard
+from tests.adapters.providers.recorded.sample_requests import MODEL, Sayer, asking, saying
 from tests.support.manual_clock import ManualClock
 
 SECRET = "sk-plainly-secret-0123456789"
@@ -53,9 +53,9 @@ class Slow:
         self._clock = clock
         self._inner = inner
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         self._clock.advance(250)
-        return await self._inner.answer(request, hear)
+        return await self._inner.answer(request, on_progress)
 
 
 def traced(
@@ -155,7 +155,7 @@ async def test_each_trace_is_its_own_choice(
 
 async def test_a_cancelled_exchange_is_told_as_abandoned(caplog: pytest.LogCaptureFixture) -> None:
     class Silent:
-        async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+        async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
             await anyio.sleep_forever()
             return ANSWER
 

@@ -6,7 +6,7 @@ from holon.adapters.sqlite.database.connection import open_memory
 from holon.adapters.sqlite.database.migrate import migrate
 from holon.adapters.sqlite.writer.commit_writer import CommitWriter
 from holon.decide.events.audit import audited
-from holon.decide.workspaces import aim_of
+from holon.decide.workspaces import attach_target_of
 from holon.model.agents import AgentContext
 from holon.model.commits import (
     AppendBrief,
@@ -41,7 +41,12 @@ from holon.model.turns.turn import TurnRecord
 from holon.model.values import MessageId, SummaryId, WorkItemId
 from holon.model.wake import WakeDisposition
 from holon.model.work import DeliverySummary
-from holon.model.workspaces import AttachWorkspace, EnterWorkspace, FoundPlace, WorkspaceBindings
+from holon.model.workspaces import (
+    AttachWorkspace,
+    EnterWorkspace,
+    ResolvedDirectory,
+    WorkspaceBindings,
+)
 from tests.decide.memory_rows import an_episode
 from tests.support.builders import (
     MAIN,
@@ -96,7 +101,7 @@ def everything() -> tuple[apsw.Connection, CommitWriter]:
     """One row of everything: `msg_1` is claimed with an open turn, `msg_2` is queued."""
     connection, writer = a_writer()
     turn = a_turn()
-    place = aim_of(FoundPlace(path="/srv/site"), WorkspaceBindings(), now=START)
+    place = attach_target_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
     summary = DeliverySummary(
         id=SummaryId("sum_1"),
         agent_id=MAIN,

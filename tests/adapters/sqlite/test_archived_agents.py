@@ -69,7 +69,7 @@ async def test_an_agent_with_something_left_stays_in_use(changes: tuple[Change, 
     apply(writer, "birth", an_agent(), *changes)
     events = connection.execute("select count(*) from events").fetchall()
     assert archive(writer) == ConstraintRefused(constraint="agents_archived_owe_nothing")
-    state = await SqliteReads(connection).agent(MAIN)
+    state = await SqliteReads(connection).agents.agent(MAIN)
     assert state is not None
     assert state.identity.status is IdentityStatus.ACTIVE
     assert connection.execute("select count(*) from events").fetchall() == events
@@ -82,15 +82,15 @@ async def test_an_archived_agent_is_kept_for_good_and_not_counted() -> None:
     done = a_work_item(state=WorkItemState.COMPLETED)
     finished = (CreateTask(task=a_task(status=TaskStatus.COMPLETED)), PutWorkItem(item=done))
     apply(writer, "birth", an_agent(), an_agent("other"), *finished)
-    assert await reads.agent_count(limit=9) == 2
+    assert await reads.agents.agent_count(limit=9) == 2
     assert archive(writer) == Applied()
     assert archive(writer) == Applied(replayed=True)
     assert isinstance(archive(writer, "again"), ConstraintRefused)
-    state = await reads.agent(MAIN)
+    state = await reads.agents.agent(MAIN)
     assert state is not None
     assert (state.identity.agent_id, state.identity.status) == (MAIN, IdentityStatus.ARCHIVED)
-    assert await reads.agent_count(limit=9) == 1
-    assert await reads.task(a_task().id) is not None
+    assert await reads.agents.agent_count(limit=9) == 1
+    assert await reads.tasks.task(a_task().id) is not None
 
 
 def test_counting_agents_passes_over_archived_ones_without_walking_them() -> None:

@@ -1,17 +1,21 @@
 """Groups of commits: what is written many rows at a time comes out as if written one by one."""
 
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 import apsw
 import pytest
 
+from holon.adapters.sqlite.database.error_mapping import ConstraintNames
 from holon.adapters.sqlite.database.statements import ROWS_COUNT_MAX, Parameters, Statements
-from holon.adapters.sqlite.writer.commit_writer import CommitWriter, Result
+from holon.adapters.sqlite.queue import MessageChanges
+from holon.adapters.sqlite.writer.commit_writer import CommitWriter, Result, row_writers
 from holon.decide.events.audit import audited
 from holon.model.agents import AgentStatus
 from holon.model.commits import (
     AgentAdmits,
     Applied,
+    Change,
     ClaimMessage,
     Commit,
     ConstraintRefused,
@@ -198,3 +202,9 @@ def test_a_bug_while_a_group_is_made_durable_is_told_and_not_raised(
     assert isinstance(result, StoreBrokenError)
     assert writer.broken is result
     assert not connection.in_transaction
+
+
+def test_every_kind_of_change_has_the_rows_it_is_written_to(connection: apsw.Connection) -> None:
+    statements = Statements(connection)
+    messages = MessageChanges(statements, ConstraintNames(connection))
+    assert set(row_writers(statements, messages)) == set(get_args(Change))

@@ -159,17 +159,18 @@ async def main():
             break
         acknowledged.append(n)
     print("full:", refused is not None)
-    lost = [n for n in acknowledged if await store.reads.message(f"msg_{n}") is None]
+    lost = [n for n in acknowledged if await store.reads.queue.message(f"msg_{n}") is None]
     print("lost:", lost)
-    print("half there:", await store.reads.message(f"msg_{refused}") is not None)
+    print("half there:", await store.reads.queue.message(f"msg_{refused}") is not None)
     ballast.unlink()
     await store.apply(admission(refused))
-    print("works again:", await store.reads.message(f"msg_{refused}") is not None)
+    print("works again:", await store.reads.queue.message(f"msg_{refused}") is not None)
     await store.close()
     reopened = open_store(home)
-    lost = [n for n in [*acknowledged, refused] if await reopened.reads.message(f"msg_{n}") is None]
+    queue, all_told = reopened.reads.queue, [*acknowledged, refused]
+    lost = [n for n in all_told if await queue.message(f"msg_{n}") is None]
     print("lost after restart:", lost)
-    events = await reopened.reads.events_after("main", 0, limit=5_000)
+    events = await reopened.reads.events.events_after("main", 0, limit=5_000)
     print("gapless:", [e.event_seq for e in events] == list(range(1, len(acknowledged) + 3)))
     await reopened.close()
 

@@ -246,7 +246,7 @@ async def test_our_own_checkpoints_are_no_exchange(
         await store.look()
     await store.close()
     again = open_store(tmp_path)
-    assert await again.reads.message(a_message("msg_39").id) is not None
+    assert await again.reads.queue.message(a_message("msg_39").id) is not None
     await again.close()
 
 
@@ -278,7 +278,7 @@ async def test_a_log_is_not_laid_over_another_database(
     assert everything_in(home / "state") == before
     log_of(database_path(home)).rename(tmp_path / "log")  # as the hint says
     again = open_store(home)
-    assert await again.reads.message(a_message("msg_after").id) is None
+    assert await again.reads.queue.message(a_message("msg_after").id) is None
     await again.close()
     assert check_database(database_path(home)).is_clean
 
@@ -314,7 +314,7 @@ async def test_a_copied_home_with_its_log_is_opened(tmp_path: Path) -> None:
     left_behind(home, copied)
     await store.close()
     again = open_store(copied)
-    assert await again.reads.message(a_message("msg_before").id) is not None
+    assert await again.reads.queue.message(a_message("msg_before").id) is not None
     await again.close()
 
 
@@ -378,8 +378,8 @@ async def test_a_last_commit_that_a_power_cut_tore_is_no_damage(tmp_path: Path) 
     content[sizes[-2] + 30] ^= 1  # in the first frame of the last commit
     log.write_bytes(content)
     again = open_store(cut)
-    assert await again.reads.message(a_message("msg_3").id) is not None
-    assert await again.reads.message(a_message("msg_4").id) is None
+    assert await again.reads.queue.message(a_message("msg_3").id) is not None
+    assert await again.reads.queue.message(a_message("msg_4").id) is None
     await again.close()
 
 
@@ -494,7 +494,7 @@ async def test_a_log_that_was_put_back_is_read(tmp_path: Path) -> None:
         open_store(tmp_path)
     log.write_bytes(content)
     again = open_store(tmp_path)
-    assert await again.reads.message(a_message("msg_4").id) is not None
+    assert await again.reads.queue.message(a_message("msg_4").id) is not None
     await again.close()
 
 
@@ -506,7 +506,7 @@ async def test_a_log_that_another_program_folded_back_is_not_lost(tmp_path: Path
     shell.close()  # the last one takes a checkpoint and removes the log
     assert not log_of(database_path(tmp_path)).exists()
     again = open_store(tmp_path)
-    assert await again.reads.message(a_message("msg_4").id) is not None
+    assert await again.reads.queue.message(a_message("msg_4").id) is not None
     await again.close()
 
 
@@ -518,7 +518,7 @@ async def test_a_log_whose_commits_are_folded_back_may_be_lost(
     await a_killed_home(tmp_path)
     log_of(database_path(tmp_path)).unlink()
     again = open_store(tmp_path)
-    assert await again.reads.message(a_message("msg_4").id) is not None
+    assert await again.reads.queue.message(a_message("msg_4").id) is not None
     await again.close()
 
 
@@ -569,9 +569,9 @@ async def test_a_store_that_meets_a_damaged_page_says_so(tmp_path: Path, table: 
 async def read_everything(home: Path) -> None:
     store = open_store(home)
     try:
-        await store.reads.census()
-        await store.reads.message(a_message("msg_1").id)
-        await store.reads.log_after(0, limit=500)
+        await store.reads.agents.census()
+        await store.reads.queue.message(a_message("msg_1").id)
+        await store.reads.events.log_after(0, limit=500)
     finally:
         await store.close()
 

@@ -45,7 +45,10 @@ async def test_the_newest_tainted_change_is_read_with_their_number() -> None:
     both = a_commit("two", noted(FIRST), noted(SECOND), noted(CLEAN), at=moment(7))
     assert await store.apply(audited(both)) == Applied()
     assert await store.apply(audited(both)) == Applied(replayed=True)
-    found, clean = await store.reads.agent_surface(MAIN), await store.reads.agent_surface(OTHER)
+    found, clean = (
+        await store.reads.agents.agent_surface(MAIN),
+        await store.reads.agents.agent_surface(OTHER),
+    )
     assert found is not None
     assert found.tainted == TaintedInstructions(
         path="memory/self.md", changed_at=moment(7), turn_id=SECOND.turn_id, change_count=3

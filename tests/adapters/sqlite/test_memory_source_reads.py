@@ -107,7 +107,7 @@ class Ledger:
         )
 
     async def page(self, after_seq: int = 0, limit: int = 100) -> SourcePage:
-        return await self.reads.changed_sources(MAIN, after_seq=after_seq, limit=limit)
+        return await self.reads.memory.changed_sources(MAIN, after_seq=after_seq, limit=limit)
 
     async def sources(self) -> Mapping[str, MemorySource]:
         return {source.source_key: source for source in (await self.page()).sources}

@@ -15,10 +15,16 @@ async def test_the_oldest_beyond_the_newest_go_first_but_no_result_of_a_task(ben
     result = a_tick("msg_0", kind=MessageKind.TASK_RESULT, origin=origin)
     for message in (result, *(a_message(f"msg_{n}") for n in range(1, 6))):
         await bench.make(QueueMessage(message=message), settled(message, unseen=True))
-    assert await bench.reads.crowded(kept=6) == []
-    assert await bench.reads.crowded(kept=5) == [MAIN]
-    assert await bench.reads.oldest_unseen(MAIN, kept=6, limit=9) == []
-    assert await bench.reads.oldest_unseen(MAIN, kept=2, limit=9) == ["msg_1", "msg_2", "msg_3"]
-    assert await bench.reads.oldest_unseen(MAIN, kept=2, limit=1) == ["msg_1"]
+    assert await bench.reads.queue.crowded(kept=6) == []
+    assert await bench.reads.queue.crowded(kept=5) == [MAIN]
+    assert await bench.reads.queue.oldest_unseen(MAIN, kept=6, limit=9) == []
+    assert await bench.reads.queue.oldest_unseen(MAIN, kept=2, limit=9) == [
+        "msg_1",
+        "msg_2",
+        "msg_3",
+    ]
+    assert await bench.reads.queue.oldest_unseen(MAIN, kept=2, limit=1) == ["msg_1"]
     await bench.make(ArchiveAgent(agent_id=MAIN, reason="over"))
-    assert await bench.reads.crowded(kept=5) == [], "it goes with the rest of an archived agent"
+    assert await bench.reads.queue.crowded(kept=5) == [], (
+        "it goes with the rest of an archived agent"
+    )

@@ -134,11 +134,11 @@ def in_status(status: AgentStatus) -> SetAgentStatus:
 
 async def test_an_unknown_agent_is_nothing(bench: Bench) -> None:
     nobody = AgentId("nobody")
-    assert await bench.reads.agent(nobody) is None
-    assert await bench.reads.snapshot(nobody, now=START) is None
-    assert await bench.reads.admission_target(nobody) is None
-    assert await bench.reads.event_bounds(nobody) == (0, 0)
-    assert await bench.reads.message(MessageId("msg_x")) is None
+    assert await bench.reads.agents.agent(nobody) is None
+    assert await bench.reads.agents.snapshot(nobody, now=START) is None
+    assert await bench.reads.queue.admission_target(nobody) is None
+    assert await bench.reads.events.event_bounds(nobody) == (0, 0)
+    assert await bench.reads.queue.message(MessageId("msg_x")) is None
 
 
 async def test_the_snapshot_shows_the_oldest_message_of_each_band(bench: Bench) -> None:
@@ -146,12 +146,12 @@ async def test_the_snapshot_shows_the_oldest_message_of_each_band(bench: Bench) 
         await bench.make(queued(f"msg_{n}", priority))
     await bench.make(queued("msg_9", Priority.BACKGROUND))
     await bench.make(claimed("msg_9", generation=4, passed_over=2))
-    snapshot = await bench.reads.snapshot(MAIN, now=START)
+    snapshot = await bench.reads.agents.snapshot(MAIN, now=START)
     assert snapshot is not None
     assert [head.message_id for head in snapshot.heads] == ["msg_2", "msg_0"]
     assert snapshot.claimed_message_id == "msg_9"
     assert (snapshot.passed_over, snapshot.agent.generation) == (2, 4)
-    assert await bench.reads.interjections(MAIN, limit=9) == [
+    assert await bench.reads.queue.interjections(MAIN, limit=9) == [
         a_message("msg_2", priority=Priority.INTERJECT)
     ]
 
@@ -168,7 +168,7 @@ async def test_the_snapshot_weighs_items_with_their_waits_and_memory(bench: Benc
         ParkWakeHint(hint=a_hint()),
         CreateTimer(timer=a_timer()),
     )
-    snapshot = await bench.reads.snapshot(MAIN, now=START)
+    snapshot = await bench.reads.agents.snapshot(MAIN, now=START)
     assert snapshot is not None
     assert snapshot.current is not None
     assert snapshot.current.item.id == "work_1"
@@ -188,7 +188,7 @@ async def test_items_that_may_run_are_weighed_first_when_there_are_too_many(benc
     ]
     runnable = PutWorkItem(item=a_work_item("newest", created_at=HOUR))
     await bench.make(*blocked, runnable)
-    snapshot = await bench.reads.snapshot(MAIN, now=START)
+    snapshot = await bench.reads.agents.snapshot(MAIN, now=START)
     assert snapshot is not None
     assert len(snapshot.queued) == WORK_ITEMS_WEIGHED_COUNT_MAX
     assert snapshot.queued[-1].item.id == "newest", "still in the order of creation"
@@ -206,7 +206,7 @@ async def test_a_wait_on_an_item_that_is_not_weighed_is_known_all_the_same(bench
         OpenWait(wait=asked),
         OpenWait(wait=resting),
     )
-    snapshot = await bench.reads.snapshot(MAIN, now=START)
+    snapshot = await bench.reads.agents.snapshot(MAIN, now=START)
     assert snapshot is not None
     assert "asked" not in [weighed.item.id for weighed in snapshot.queued]
     assert [wait.id for wait in snapshot.waits] == [resting.id, asked.id]
@@ -223,16 +223,16 @@ async def test_a_blocked_item_comes_up_when_its_reminder_is_due_and_not_used_up(
         ),
         PutWorkItem(item=a_work_item("free", plan_status=PlanStatus.NEEDS_INPUT, recheck_at=HOUR)),
     )
-    early = await bench.reads.snapshot(MAIN, now=START)
-    late = await bench.reads.snapshot(MAIN, now=HOUR)
+    early = await bench.reads.agents.snapshot(MAIN, now=START)
+    late = await bench.reads.agents.snapshot(MAIN, now=HOUR)
     assert early is not None
     assert late is not None
     assert early.due_rechecks == ()
     assert [weighed.item.id for weighed in late.due_rechecks] == ["due"]
     assert late.due_rechecks[0].item.blocked_by == "x"
-    assert await bench.reads.next_due_at(after=START) == HOUR
-    assert await bench.reads.due_activations(START, limit=9) == []
-    assert await bench.reads.due_activations(HOUR, limit=9) == [MAIN]
+    assert await bench.reads.wake.next_due_at(after=START) == HOUR
+    assert await bench.reads.wake.due_activations(START, limit=9) == []
+    assert await bench.reads.wake.due_activations(HOUR, limit=9) == [MAIN]
 
 
 async def test_an_agent_carries_what_its_turns_added_up_to(bench: Bench) -> None:
@@ -252,7 +252,7 @@ async def test_an_agent_carries_what_its_turns_added_up_to(bench: Bench) -> None
         AppendBrief(brief=a_brief(turn_id=turn.turn_id)),
         SetModelOverride(agent_id=MAIN, model="m"),
     )
-    state = await bench.reads.agent(MAIN)
+    state = await bench.reads.agents.agent(MAIN)
     assert state is not None
     assert state.totals == AgentTotals(
         turn_index=1, message_count=1, model_round_count=2, input_tokens=10, output_tokens=4
@@ -281,14 +281,16 @@ async def test_a_turn_log_joins_calls_with_their_receipts(bench: Bench) -> None:
         AppendTranscript(entry=entry), StartToolCall(call=first), StartToolCall(call=second)
     )
     await bench.make(finished)
-    log = await bench.reads.turn_log(turn.turn_id)
+    log = await bench.reads.turns.turn_log(turn.turn_id)
     assert log is not None
     assert log.entries == (entry,)
     assert [call.receipt for call in log.calls] == [a_receipt(first), None]
     assert log.calls[0].call.state is ToolCallState.SUCCEEDED
     assert log.calls[0].call.input == first.input
-    assert await bench.reads.agents_with_open_turns() == [MAIN]
-    assert await bench.reads.recent_turns(MAIN, limit=5) == [], "only settled turns are history"
+    assert await bench.reads.turns.agents_with_open_turns() == [MAIN]
+    assert await bench.reads.turns.recent_turns(MAIN, limit=5) == [], (
+        "only settled turns are history"
+    )
 
 
 async def make_turn(bench: Bench, n: int) -> None:
@@ -310,9 +312,9 @@ async def make_turn(bench: Bench, n: int) -> None:
 async def test_recent_turns_are_the_newest_in_the_order_they_happened(bench: Bench) -> None:
     for n in range(1, 5):
         await make_turn(bench, n)
-    logs = await bench.reads.recent_turns(MAIN, limit=2)
+    logs = await bench.reads.turns.recent_turns(MAIN, limit=2)
     assert [log.turn.turn_index for log in logs] == [3, 4]
-    since = await bench.reads.recent_turns(MAIN, limit=9, from_turn=2)
+    since = await bench.reads.turns.recent_turns(MAIN, limit=9, from_turn=2)
     assert [log.turn.turn_index for log in since] == [2, 3, 4]
 
 
@@ -322,29 +324,29 @@ async def test_a_turn_that_was_read_before_is_found_with_those_that_came_since(
     seen = list[TurnLog]()
     for n in range(1, 4):
         await make_turn(bench, n)
-        seen = list(await bench.reads.recent_turns(MAIN, limit=9))
+        seen = list(await bench.reads.turns.recent_turns(MAIN, limit=9))
         assert [log.turn.turn_index for log in seen] == list(range(1, n + 1))
-    one_by_one = [await bench.reads.turn_log(log.turn.turn_id) for log in seen]
+    one_by_one = [await bench.reads.turns.turn_log(log.turn.turn_id) for log in seen]
     assert seen == one_by_one
-    again = await bench.reads.recent_turns(MAIN, limit=9)
+    again = await bench.reads.turns.recent_turns(MAIN, limit=9)
     assert all(first is second for first, second in zip(seen, again, strict=True))
 
 
 async def test_a_context_is_what_was_last_remembered_and_never_moves_back(bench: Bench) -> None:
-    assert await bench.reads.agent_context(MAIN) == AgentContext()
+    assert await bench.reads.agents.agent_context(MAIN) == AgentContext()
     moved = AgentContext(history_from_turn=13, compression_epoch=1, recap=("turn 1", "ä"))
     await bench.make(RememberContext(agent_id=MAIN, context=moved))
-    assert await bench.reads.agent_context(MAIN) == moved
-    assert await bench.reads.agent_context(AgentId("nobody")) == AgentContext()
+    assert await bench.reads.agents.agent_context(MAIN) == moved
+    assert await bench.reads.agents.agent_context(AgentId("nobody")) == AgentContext()
 
 
 async def test_unseen_messages_are_listed_until_they_are_shown(bench: Bench) -> None:
     for n in range(3):
         await bench.make(queued(f"msg_{n}"))
         await bench.make(settled(f"msg_{n}", unseen=n != 1))
-    assert [m.id for m in await bench.reads.unseen(MAIN, limit=9)] == ["msg_0", "msg_2"]
+    assert [m.id for m in await bench.reads.queue.unseen(MAIN, limit=9)] == ["msg_0", "msg_2"]
     await bench.make(MarkSeen(agent_id=MAIN, message_ids=(MessageId("msg_0"),)))
-    assert [m.id for m in await bench.reads.unseen(MAIN, limit=9)] == ["msg_2"]
+    assert [m.id for m in await bench.reads.queue.unseen(MAIN, limit=9)] == ["msg_2"]
 
 
 RESTLESS: Final[dict[str, tuple[Change, ...]]] = {
@@ -398,18 +400,18 @@ QUIET: Final[dict[str, tuple[Change, ...]]] = {
 @pytest.mark.parametrize("changes", RESTLESS.values(), ids=RESTLESS)
 async def test_an_agent_is_restless_for(bench: Bench, changes: tuple[Change, ...]) -> None:
     await bench.make(an_agent("another, which sleeps"), *changes)
-    assert await bench.reads.restless(now=START) == [MAIN]
+    assert await bench.reads.agents.restless(now=START) == [MAIN]
 
 
 @pytest.mark.parametrize("changes", QUIET.values(), ids=QUIET)
 async def test_an_agent_is_not_restless_for(bench: Bench, changes: tuple[Change, ...]) -> None:
     await bench.make(*changes, RecordClosure(agent_id=MAIN, closure=Completed()))
-    assert await bench.reads.restless(now=START) == []
+    assert await bench.reads.agents.restless(now=START) == []
 
 
 async def test_a_claim_counts_whatever_the_posture(bench: Bench) -> None:
     await bench.make(queued("msg_1"), claimed("msg_1"), in_status(AgentStatus.STOPPED))
-    assert await bench.reads.restless(now=START) == [MAIN]
+    assert await bench.reads.agents.restless(now=START) == [MAIN]
 
 
 async def test_timers_come_due_in_order_and_say_whether_a_tick_waits(bench: Bench) -> None:
@@ -418,41 +420,41 @@ async def test_timers_come_due_in_order_and_say_whether_a_tick_waits(bench: Benc
         CreateTimer(timer=a_timer("early", next_fire_at=START, interval_ms=HOUR_MS)),
         QueueMessage(message=a_timer_tick("msg_1", "late")),
     )
-    assert await bench.reads.next_due_at(after=moment(-1)) == START
-    assert await bench.reads.next_due_at(after=START) == HOUR
-    due = await bench.reads.due_timers(HOUR, limit=9)
+    assert await bench.reads.wake.next_due_at(after=moment(-1)) == START
+    assert await bench.reads.wake.next_due_at(after=START) == HOUR
+    due = await bench.reads.wake.due_timers(HOUR, limit=9)
     assert [(each.timer.id, each.tick_pending) for each in due] == [
         ("early", False),
         ("late", True),
     ]
-    assert await bench.reads.due_timers(moment(1), limit=9) == [due[0]]
-    ticks = await bench.reads.queued_ticks(MAIN, timer_id=TimerId("late"))
+    assert await bench.reads.wake.due_timers(moment(1), limit=9) == [due[0]]
+    ticks = await bench.reads.queue.queued_ticks(MAIN, timer_id=TimerId("late"))
     assert ticks == ["msg_1"]
     await bench.make(in_status(AgentStatus.STOPPED))
-    assert await bench.reads.due_timers(HOUR, limit=9) == []
+    assert await bench.reads.wake.due_timers(HOUR, limit=9) == []
 
 
 async def test_a_timer_moves_along_its_grid_and_ends(bench: Bench) -> None:
     timer_id = TimerId("timer_1")
     await bench.make(CreateTimer(timer=a_timer(interval_ms=HOUR_MS)))
     await bench.make(FireTimer(agent_id=MAIN, timer_id=timer_id, slot=START, next_fire_at=HOUR))
-    fired = await bench.reads.timer(timer_id)
+    fired = await bench.reads.wake.timer(timer_id)
     assert fired is not None
     assert (fired.fire_count, fired.next_fire_at, fired.last_fired_at) == (1, HOUR, START)
     await bench.make(CancelTimer(agent_id=MAIN, timer_id=timer_id))
-    cancelled = await bench.reads.timer(timer_id)
+    cancelled = await bench.reads.wake.timer(timer_id)
     assert cancelled is not None
     assert (cancelled.status, cancelled.next_fire_at) == (TimerStatus.CANCELLED, None)
-    assert await bench.reads.due_timers(HOUR, limit=9) == []
+    assert await bench.reads.wake.due_timers(HOUR, limit=9) == []
 
 
 async def test_waits_are_found_by_source_by_item_and_by_deadline(bench: Bench) -> None:
     wait = a_wait(work_item_id=WORK, deadline_at=HOUR)
     await bench.make(PutWorkItem(item=a_work_item()), OpenWait(wait=wait))
-    assert await bench.reads.waits_on("task_1") == [wait]
-    assert await bench.reads.item_waits(WORK) == [wait]
-    assert await bench.reads.next_due_at(after=START) == HOUR
-    assert await bench.reads.due_waits(HOUR, limit=9) == [wait]
+    assert await bench.reads.wake.waits_on("task_1") == [wait]
+    assert await bench.reads.wake.item_waits(WORK) == [wait]
+    assert await bench.reads.wake.next_due_at(after=START) == HOUR
+    assert await bench.reads.wake.due_waits(HOUR, limit=9) == [wait]
     await bench.make(
         MoveWait(
             agent_id=MAIN,
@@ -462,25 +464,27 @@ async def test_waits_are_found_by_source_by_item_and_by_deadline(bench: Bench) -
             triggered_by=MessageId("msg_1"),
         )
     )
-    assert await bench.reads.due_waits(HOUR, limit=9) == []
-    (triggered,) = await bench.reads.waits_on("task_1")
+    assert await bench.reads.wake.due_waits(HOUR, limit=9) == []
+    (triggered,) = await bench.reads.wake.waits_on("task_1")
     assert (triggered.state, triggered.triggered_by) == (WaitState.TRIGGERED, "msg_1")
 
 
 async def test_held_work_comes_due_for_an_idle_agent_only(bench: Bench) -> None:
     held = RememberActivation(memory=an_activation(not_before=HOUR))
     await bench.make(PutWorkItem(item=a_work_item()), held)
-    assert await bench.reads.next_due_at(after=START) == HOUR
-    assert await bench.reads.due_activations(START, limit=9) == []
-    assert await bench.reads.due_activations(HOUR, limit=9) == [MAIN]
-    assert await bench.reads.due_activations(moment(-DAY_MS), limit=9) == [MAIN], "clock set back"
+    assert await bench.reads.wake.next_due_at(after=START) == HOUR
+    assert await bench.reads.wake.due_activations(START, limit=9) == []
+    assert await bench.reads.wake.due_activations(HOUR, limit=9) == [MAIN]
+    assert await bench.reads.wake.due_activations(moment(-DAY_MS), limit=9) == [MAIN], (
+        "clock set back"
+    )
     await bench.make(queued("msg_1"))
-    assert await bench.reads.due_activations(HOUR, limit=9) == []
+    assert await bench.reads.wake.due_activations(HOUR, limit=9) == []
 
 
 async def test_a_task_is_read_as_it_stands(bench: Bench) -> None:
     await bench.make(CreateTask(task=a_task()))
-    assert await bench.reads.open_tasks() == [a_task()]
+    assert await bench.reads.tasks.open_tasks() == [a_task()]
     await bench.make(
         AdvanceTask(
             agent_id=MAIN,
@@ -490,7 +494,7 @@ async def test_a_task_is_read_as_it_stands(bench: Bench) -> None:
             exit_status=0,
         )
     )
-    task = await bench.reads.task(TaskId("task_1"))
+    task = await bench.reads.tasks.task(TaskId("task_1"))
     assert task is not None
     assert (task.status, task.result_summary, task.exit_status) == ("completed", "ok", 0)
-    assert await bench.reads.open_tasks() == []
+    assert await bench.reads.tasks.open_tasks() == []

@@ -404,5 +404,5 @@ async def test_the_store_prunes_between_two_groups(tmp_path: Path) -> None:
     await store.apply(audited(a_commit("brief", AppendBrief(brief=old))))
     report = await store.prune(BY_AGE, now=LATER)
     assert not report.more
-    assert await store.reads.briefs(MAIN, limit=9) == []
+    assert await store.reads.events.briefs(MAIN, limit=9) == []
     await store.close()

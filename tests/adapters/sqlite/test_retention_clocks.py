@@ -200,7 +200,7 @@ def test_commits_and_deliveries_of_a_clock_in_the_past_are_remembered(lived: Liv
 def test_a_long_log_is_read_in_pieces_before_anything_goes(
     lived: Lived, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holon.adapters.sqlite.log_stretches.READ_COUNT", 10)
+    monkeypatch.setattr("holon.adapters.sqlite.log_segments.READ_COUNT", 10)
     lived.live(10, at=LATER - 120 * DAY)
     lived.live(10, at=LATER)
     lived.live(1, at=FAR_BACK)

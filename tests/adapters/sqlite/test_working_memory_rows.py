@@ -67,20 +67,20 @@ async def rows() -> AsyncIterator[Rows]:
 
 async def test_an_agent_that_never_ran_remembers_nothing(rows: Rows) -> None:
     reads = rows.store.reads
-    assert (await reads.remembered(MAIN)).state == MemoryState()
-    assert await reads.working_memory(MAIN) == WorkingMemory()
-    assert await reads.prompted_memory(MAIN) == PromptedMemory()
-    assert list(await reads.episodes(MAIN, limit=10)) == []
+    assert (await reads.memory.remembered(MAIN)).state == MemoryState()
+    assert await reads.memory.working_memory(MAIN) == WorkingMemory()
+    assert await reads.memory.prompted_memory(MAIN) == PromptedMemory()
+    assert list(await reads.memory.episodes(MAIN, limit=10)) == []
 
 
 @pytest.mark.requirement("working-memory:structured")
 async def test_memory_is_read_back_as_it_was_put(rows: Rows) -> None:
     assert await rows.make(RememberWork(agent_id=MAIN, state=STATE, moved=DELTA)) == Applied()
     reads = rows.store.reads
-    assert (await reads.remembered(MAIN)).state == STATE
-    assert (await reads.remembered(MAIN)).workspace_id is None
-    assert await reads.working_memory(MAIN) == MEMORY
-    shown = await reads.prompted_memory(MAIN)
+    assert (await reads.memory.remembered(MAIN)).state == STATE
+    assert (await reads.memory.remembered(MAIN)).workspace_id is None
+    assert await reads.memory.working_memory(MAIN) == MEMORY
+    shown = await reads.memory.prompted_memory(MAIN)
     assert (shown.revision, shown.base, shown.delta, shown.compression_epoch) == (
         1,
         MEMORY,
@@ -118,18 +118,18 @@ async def test_an_episode_is_written_once_and_never_changed(rows: Rows) -> None:
     assert refused == ConstraintRefused(constraint="episodes_one_per_id")
     with pytest.raises(apsw.ConstraintError):
         rows.connection.execute("update episodes set end_turn_index = 9")
-    assert list(await rows.store.reads.episodes(MAIN, limit=10)) == [first]
+    assert list(await rows.store.reads.memory.episodes(MAIN, limit=10)) == [first]
 
 
 async def test_episodes_are_read_newest_first_and_before_a_turn(rows: Rows) -> None:
     made = [an_episode(n, workspace_id=WorkspaceId("ws_1")) for n in range(1, 6)]
     await rows.make(*(ArchiveEpisode(episode=episode) for episode in made))
     reads = rows.store.reads
-    assert [e.id for e in await reads.episodes(MAIN, limit=2)] == ["ep_5", "ep_4"]
-    found = await reads.episodes(MAIN, limit=2, before_turn=4)
+    assert [e.id for e in await reads.memory.episodes(MAIN, limit=2)] == ["ep_5", "ep_4"]
+    found = await reads.memory.episodes(MAIN, limit=2, before_turn=4)
     assert [e.id for e in found] == ["ep_3", "ep_2"]
-    assert list(await reads.episodes(MAIN, limit=-1)) == []
-    assert list(await reads.newest_episode_agents(limit=9)) == [MAIN]
+    assert list(await reads.memory.episodes(MAIN, limit=-1)) == []
+    assert list(await reads.memory.newest_episode_agents(limit=9)) == [MAIN]
 
 
 async def test_the_checker_holds_memory_against_the_log(rows: Rows) -> None:
@@ -158,7 +158,7 @@ async def test_old_episodes_leave_and_the_newest_of_an_agent_stay(rows: Rows) ->
     retention = Retention(rows.connection)
     while retention.step(policy, now=moment(200 * DAY_MS)).more:
         pass
-    kept = [e.id for e in await rows.store.reads.episodes(MAIN, limit=50)]
+    kept = [e.id for e in await rows.store.reads.memory.episodes(MAIN, limit=50)]
     assert kept == ["ep_20", "ep_19", "ep_18", "ep_17"]
     gone = rows.connection.execute(
         "select count(*) from memory_sources where kind = 'episode' and gone = 1"

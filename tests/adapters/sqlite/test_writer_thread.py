@@ -300,7 +300,7 @@ async def test_a_long_reader_does_not_hold_up_the_writer(tmp_path: Path) -> None
     body = TextBody(text="x" * 60_000)
     for n in range(120):
         await store.apply(audited(an_admission(a_message(f"msg_{n}", body=body))))
-    assert await store.reads.message(MessageId("msg_119")) is not None
+    assert await store.reads.queue.message(MessageId("msg_119")) is not None
     outsider.execute("commit")
     outsider.close()
     await store.close()
@@ -325,5 +325,5 @@ async def test_closing_with_a_reader_in_the_way_folds_nothing_afterwards(tmp_pat
 async def test_the_newest_commit_is_seen_by_the_next_read(tmp_path: Path) -> None:
     store = open_store(tmp_path)
     await store.apply(audited(a_commit("birth", an_agent())))
-    assert await store.reads.agent(MAIN) is not None
+    assert await store.reads.agents.agent(MAIN) is not None
     await store.close()

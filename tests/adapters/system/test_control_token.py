@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system.control_token import BadTokenError, GivenToken, TokenFile
+from holon.adapters.system.control_token import BadTokenError, FixedToken, TokenFile
 from holon.adapters.system.secrets import SecretRegistry
 from holon.model.values import AgentId
 from holon.serve.access_plan import AccessRequest
@@ -24,7 +24,7 @@ def token_file(folder: Path, content: str) -> TokenFile:
 @pytest.mark.parametrize("text", [*BAD, "ä" * 20])
 def test_a_token_nobody_could_send_is_refused_with_the_rule_and_not_repeated(text: str) -> None:
     with pytest.raises(BadTokenError) as refused:
-        GivenToken(text)
+        FixedToken(text)
     assert "16 to 512 ASCII characters" in str(refused.value.hint)
     assert not text or text not in refused.value.message
 
@@ -42,7 +42,7 @@ def test_a_file_with_such_a_token_is_refused_and_opens_nothing(tmp_path: Path, t
 def test_a_good_token_is_the_same_from_either_place(tmp_path: Path) -> None:
     file = token_file(tmp_path, f"{GOOD}\n")
     file.require_usable()
-    assert file.digest() == GivenToken(GOOD).digest()
+    assert file.digest() == FixedToken(GOOD).digest()
 
 
 def test_a_file_that_is_not_there_is_not_promised_to_be_made(tmp_path: Path) -> None:
@@ -56,11 +56,11 @@ def test_a_token_is_known_as_a_secret_before_it_opens_anything(tmp_path: Path) -
     path = tmp_path / "token"
     token_file(tmp_path, f"{GOOD}\n")
     file = TokenFile(path, learn=learned.append)
-    assert file.digest() == GivenToken(GOOD).digest()
+    assert file.digest() == FixedToken(GOOD).digest()
     other = GOOD[::-1]
     path.unlink()
     token_file(tmp_path, f"{other}\n")
-    assert file.digest() == GivenToken(other).digest()
+    assert file.digest() == FixedToken(other).digest()
     assert learned == [GOOD, other]
 
 
@@ -71,5 +71,5 @@ def test_the_token_of_a_service_is_hidden_also_once_it_was_replaced(tmp_path: Pa
     first = (tmp_path / "token").read_text(encoding="ascii").strip()
     (tmp_path / "token").unlink()
     token_file(tmp_path, f"{GOOD}\n")
-    assert token.digest() == GivenToken(GOOD).digest()
+    assert token.digest() == FixedToken(GOOD).digest()
     assert [each for each in (first, GOOD) if each in registry.redact(f"<{each}>")] == []

@@ -10,7 +10,7 @@ from holon.adapters.system.home_checks import require_safe_home
 from holon.adapters.system.run_files import (
     RunFiles,
     RuntimeRecord,
-    UnsafePlaceError,
+    UnsafePathError,
     put_in_place,
     read_own,
 )
@@ -56,7 +56,7 @@ def test_what_others_may_write_to_is_refused_with_the_repair(
     home: Path, spoil: Callable[[Path], object], repair: str
 ) -> None:
     spoil(home)
-    with pytest.raises(UnsafePlaceError) as refused:
+    with pytest.raises(UnsafePathError) as refused:
         require_safe_home(home)
     assert refused.value.hint is not None
     assert repair in refused.value.hint
@@ -68,7 +68,7 @@ def test_what_others_may_write_to_is_refused_with_the_repair(
 def test_a_link_in_the_place_of_a_file_is_refused_and_not_followed(home: Path, name: str) -> None:
     target = made(home.parent / "precious")
     (home / "run" / name).symlink_to(target)
-    with pytest.raises(UnsafePlaceError, match="symbolic link"):
+    with pytest.raises(UnsafePathError, match="symbolic link"):
         require_safe_home(home)
     assert target.read_bytes() == b"kept"
 
@@ -77,7 +77,7 @@ def test_a_run_folder_that_is_a_link_is_refused(home: Path) -> None:
     (home / "run").rmdir()
     (home.parent / "other").mkdir(mode=0o700)
     (home / "run").symlink_to(home.parent / "other")
-    with pytest.raises(UnsafePlaceError, match="not a folder"):
+    with pytest.raises(UnsafePathError, match="not a folder"):
         require_safe_home(home)
 
 
@@ -88,7 +88,7 @@ def test_what_belongs_to_somebody_else_is_refused(home: Path, name: str) -> None
     if not path.exists():
         made(path)
     os.chown(path, NOBODY_UID, -1)
-    with pytest.raises(UnsafePlaceError, match="another user"):
+    with pytest.raises(UnsafePathError, match="another user"):
         require_safe_home(home)
 
 
@@ -102,7 +102,7 @@ def test_a_file_is_put_in_place_of_ours_and_of_nobody_elses(home: Path) -> None:
     target = made(home.parent / "precious")
     path.unlink()
     path.symlink_to(target)
-    with pytest.raises(UnsafePlaceError):
+    with pytest.raises(UnsafePathError):
         put_in_place(path, b"three")
     assert read_own(path) is None
     assert (path.is_symlink(), target.read_bytes()) == (True, b"kept")

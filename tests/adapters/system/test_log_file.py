@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holon.adapters.system.logs import GrowingLog, earlier_log
-from holon.adapters.system.run_files import UnsafePlaceError
+from holon.adapters.system.logs import RotatingLog, earlier_log
+from holon.adapters.system.run_files import UnsafePathError
 
 LINE = b"x" * 99 + b"\n"
 
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.requirement("journal:the-log-is-bounded-while-it-is-written")
 def test_the_log_never_grows_beyond_its_bound_and_one_earlier_one_is_kept(path: Path) -> None:
-    with closing(GrowingLog(path, bytes_max=1_000)) as log:
+    with closing(RotatingLog(path, bytes_max=1_000)) as log:
         for _ in range(57):
             log.append(LINE)
             assert path.stat().st_size <= 1_000
@@ -31,7 +31,7 @@ def test_the_log_never_grows_beyond_its_bound_and_one_earlier_one_is_kept(path: 
 
 
 def test_a_line_longer_than_the_bound_is_still_written_once(path: Path) -> None:
-    with closing(GrowingLog(path, bytes_max=10)) as log:
+    with closing(RotatingLog(path, bytes_max=10)) as log:
         log.append(LINE)
         log.append(LINE)
     assert (path.read_bytes(), earlier_log(path).read_bytes()) == (LINE, LINE)
@@ -39,8 +39,8 @@ def test_a_line_longer_than_the_bound_is_still_written_once(path: Path) -> None:
 
 def test_two_writers_share_a_log_and_lose_no_line_at_a_turn(path: Path) -> None:
     with (
-        closing(GrowingLog(path, bytes_max=1_000)) as one,
-        closing(GrowingLog(path, bytes_max=1_000)) as other,
+        closing(RotatingLog(path, bytes_max=1_000)) as one,
+        closing(RotatingLog(path, bytes_max=1_000)) as other,
     ):
         for _ in range(8):
             one.append(LINE)
@@ -50,7 +50,7 @@ def test_two_writers_share_a_log_and_lose_no_line_at_a_turn(path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["moved", "removed"])
 def test_a_log_that_somebody_took_away_is_begun_anew(path: Path, how: str) -> None:
-    with closing(GrowingLog(path)) as log:
+    with closing(RotatingLog(path)) as log:
         log.append(LINE)
         if how == "moved":
             path.rename(path.with_name("elsewhere"))
@@ -63,10 +63,10 @@ def test_a_log_that_somebody_took_away_is_begun_anew(path: Path, how: str) -> No
 def test_a_link_put_in_its_place_meanwhile_is_not_followed(path: Path) -> None:
     precious = path.with_name("precious")
     precious.write_bytes(b"kept")
-    with closing(GrowingLog(path)) as log:
+    with closing(RotatingLog(path)) as log:
         path.unlink()
         path.symlink_to(precious)
-        with pytest.raises(UnsafePlaceError):
+        with pytest.raises(UnsafePathError):
             log.append(LINE)
     assert precious.read_bytes() == b"kept"
 
@@ -74,8 +74,8 @@ def test_a_link_put_in_its_place_meanwhile_is_not_followed(path: Path) -> None:
 PRINTS = """
 import sys
 from pathlib import Path
-from holon.adapters.system.logs import GrowingLog
-log = GrowingLog(Path(sys.argv[1]), bytes_max=100)
+from holon.adapters.system.logs import RotatingLog
+log = RotatingLog(Path(sys.argv[1]), bytes_max=100)
 assert log.is_printed_to
 log.append(b"x" * 99 + b"\\n")
 log.append(b"after\\n")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.directories import SystemPlaces
-from holon.ports.workspaces import PlaceRefusedError
+from holon.ports.workspaces import DirectoryRefusedError
 
 
 async def test_a_directory_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ async def test_a_directory_is_made_once_for_its_owner_only(tmp_path: Path) -> No
 
 async def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
     (tmp_path / "agents").write_text("a file")
-    with pytest.raises(PlaceRefusedError):
+    with pytest.raises(DirectoryRefusedError):
         await SystemPlaces().ensure(str(tmp_path / "agents" / "main"))
 
 

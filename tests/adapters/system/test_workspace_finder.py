@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holon.adapters.system.directories import SystemWorkspaceFinder
-from holon.model.workspaces import FoundPlace, PathProblem
+from holon.model.workspaces import PathProblem, ResolvedDirectory
 
 
 def git(where: Path, *arguments: str) -> None:
@@ -22,13 +22,13 @@ def git(where: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=where, env=environ, check=True, capture_output=True)
 
 
-async def find(path: Path | str) -> FoundPlace | PathProblem:
+async def find(path: Path | str) -> ResolvedDirectory | PathProblem:
     return await SystemWorkspaceFinder().find(str(path))
 
 
 async def test_a_directory_outside_of_every_repository_is_itself(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()  # an empty folder of that name makes no repository
-    assert await find(tmp_path) == FoundPlace(path=str(tmp_path))
+    assert await find(tmp_path) == ResolvedDirectory(path=str(tmp_path))
 
 
 @pytest.mark.requirement("workspace:attach-binds")
@@ -39,11 +39,11 @@ async def test_a_repository_its_worktree_and_a_link_into_it_are_told_apart(tmp_p
     git(repo, "commit", "-q", "--allow-empty", "-m", "one")
     git(repo, "worktree", "add", "-q", str(tree))
     link.symlink_to(repo / "docs")
-    inside = FoundPlace(path=str(repo / "docs"), repository_root=str(repo))
+    inside = ResolvedDirectory(path=str(repo / "docs"), repository_root=str(repo))
     assert await find(repo / "docs") == inside
     assert await find(link) == inside
     assert await find(f"{repo}/docs/../docs/.") == inside
-    assert await find(tree) == FoundPlace(
+    assert await find(tree) == ResolvedDirectory(
         path=str(tree), repository_root=str(tree), main_root=str(repo)
     )
 
@@ -77,10 +77,12 @@ async def test_a_name_that_is_no_text_is_refused_wherever_a_link_to_it_is(tmp_pa
 
 async def test_a_pointer_that_leads_nowhere_makes_no_main_tree(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: /nowhere/at/all\n")
-    assert await find(tmp_path) == FoundPlace(path=str(tmp_path), repository_root=str(tmp_path))
+    assert await find(tmp_path) == ResolvedDirectory(
+        path=str(tmp_path), repository_root=str(tmp_path)
+    )
     (tmp_path / ".git").unlink()
     os.mkfifo(tmp_path / ".git")  # reading it would never end
-    assert await find(tmp_path) == FoundPlace(path=str(tmp_path))
+    assert await find(tmp_path) == ResolvedDirectory(path=str(tmp_path))
 
 
 @pytest.mark.requirement("workspace:bad-input")

@@ -13,10 +13,10 @@ import anyio
 import msgspec
 
 from holon.adapters.providers.scripted.script import (
-    Line,
     Script,
     ScriptedRound,
-    Shown,
+    ScriptLine,
+    ShownPrompt,
     line_for,
     unmet_by,
 )
@@ -32,14 +32,14 @@ from tests.support.wire_server.faults import (
     html_page,
     usage_limited,
 )
-from tests.support.wire_server.heard import Asked, Heard, WireRefusal, object_at
 from tests.support.wire_server.prompt_cache import PromptCache
 from tests.support.wire_server.responses_answer import output_of
-from tests.support.wire_server.said import Said, body_of, said_of, stream_of, twisted
+from tests.support.wire_server.wire_answer import WireAnswer, body_of, said_of, stream_of, twisted
+from tests.support.wire_server.wire_request import ParsedRequest, RawRequest, WireRefusal, object_at
 from tests.support.wire_server.wires import PATHS, Wire, require_credential
 
 # Who says what comes next: a script, or whoever can tell it from the conversation alone.
-Speaker: TypeAlias = Script | Callable[[tuple[ConversationMessage, ...]], Line]
+Speaker: TypeAlias = Script | Callable[[tuple[ConversationMessage, ...]], ScriptLine]
 
 _JSON: Final[Mapping[str, str]] = {"content-type": "application/json"}
 _EVENTS: Final[Mapping[str, str]] = {
@@ -113,7 +113,7 @@ class ScriptedModel:
     def _answered(self, wire: Wire, request: RecordedRequest, fault: Fault) -> Reply:
         if self._needs_key:
             require_credential(wire, request.headers, accepted=self._api_key)
-        heard = wire.read(Asked(_decoded(request.body), request.headers, self._stored))
+        heard = wire.read(RawRequest(_decoded(request.body), request.headers, self._stored))
         line = self._line_for(heard.conversation)
         self._require_shown(line, heard)
         if line.round.after_ms:
@@ -123,12 +123,12 @@ class ScriptedModel:
             return self.reply_to(request, replace(failure, head_after_ms=fault.head_after_ms))
         return self._said(wire, line, heard, fault)
 
-    def _line_for(self, conversation: tuple[ConversationMessage, ...]) -> Line:
+    def _line_for(self, conversation: tuple[ConversationMessage, ...]) -> ScriptLine:
         if isinstance(self._speaker, Script):
             return line_for(self._speaker, conversation)
         return self._speaker(conversation)
 
-    def _said(self, wire: Wire, line: Line, heard: Heard, fault: Fault) -> Reply:
+    def _said(self, wire: Wire, line: ScriptLine, heard: ParsedRequest, fault: Fault) -> Reply:
         self._answer_count += 1
         count = self.cache.count(heard)
         said = said_of(line.round, heard, count=count, number=self._answer_count)
@@ -143,14 +143,14 @@ class ScriptedModel:
         body = body_of(wire.whole(said, heard), fault.twists)
         return Reply(status=200, headers=_JSON, body=body, fault=fault)
 
-    def _require_shown(self, line: Line, heard: Heard) -> None:
+    def _require_shown(self, line: ScriptLine, heard: ParsedRequest) -> None:
         if line.round.expect is None:
             return
-        shown = Shown(system=heard.system, conversation=heard.conversation, tools=heard.tools)
+        shown = ShownPrompt(system=heard.system, conversation=heard.conversation, tools=heard.tools)
         if (unmet := unmet_by(line.round.expect, shown)) is not None:
             raise WireRefusal(f"the script, round {line.number + 1}: {unmet}")
 
-    def _fails(self, wire: Wire, line: Line, heard: Heard) -> bool:
+    def _fails(self, wire: Wire, line: ScriptLine, heard: ParsedRequest) -> bool:
         if line.round.fail is None:
             return False
         place = (wire.kind.value, len(heard.conversation), line.number)
@@ -174,7 +174,7 @@ def _refused(wire: Wire, refuse: Refuse, fault: Fault) -> Reply:
     return Reply(status=refuse.status, headers=headers, body=body, fault=fault)
 
 
-def _broken(wire: Wire, said: Said, heard: Heard, fault: Fault) -> Reply:
+def _broken(wire: Wire, said: WireAnswer, heard: ParsedRequest, fault: Fault) -> Reply:
     inside = fault.instead
     assert isinstance(inside, ErrorInside)
     refusal = WireRefusal(inside.message, status=500, code=inside.code, details=inside.details)

@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from holon.model.turns.turn import StopReason
-from tests.support.wire_server.heard import Heard, JsonObject
-from tests.support.wire_server.said import CREATED_AT, DONE, Said, StreamEvent, pieces_of
+from tests.support.wire_server.wire_answer import (
+    CREATED_AT,
+    DONE,
+    StreamEvent,
+    WireAnswer,
+    pieces_of,
+)
+from tests.support.wire_server.wire_request import JsonObject, ParsedRequest
 
 _FINISHES: Final = {
     StopReason.END_TURN: "stop",
@@ -17,7 +23,7 @@ _FINISHES: Final = {
 }
 
 
-def completion_of(said: Said, heard: Heard) -> JsonObject:
+def completion_of(said: WireAnswer, heard: ParsedRequest) -> JsonObject:
     """Return a finished completion."""
     del heard
     message: JsonObject = {"role": "assistant", "content": said.text or None, "refusal": None}
@@ -44,7 +50,7 @@ def completion_of(said: Said, heard: Heard) -> JsonObject:
     return completion
 
 
-def chunks_of(said: Said, heard: Heard) -> list[StreamEvent]:
+def chunks_of(said: WireAnswer, heard: ParsedRequest) -> list[StreamEvent]:
     """Return a completion as the chunks of a stream."""
     events = [_chunk(said, delta) for delta in _deltas(said)]
     events.append(_chunk(said, {}, finish=_FINISHES[said.stop])._replace(terminal=True))
@@ -55,14 +61,14 @@ def chunks_of(said: Said, heard: Heard) -> list[StreamEvent]:
     return [*events, DONE]
 
 
-def failed_chunks(said: Said, heard: Heard, error: JsonObject) -> list[StreamEvent]:
+def failed_chunks(said: WireAnswer, heard: ParsedRequest, error: JsonObject) -> list[StreamEvent]:
     """Return a stream that begins well and breaks off with an error."""
     del heard
     begun = _chunk(said, {"role": "assistant", "content": ""})
     return [begun, StreamEvent(None, {"error": error}, terminal=True)]
 
 
-def _opening(said: Said, kind: str) -> JsonObject:
+def _opening(said: WireAnswer, kind: str) -> JsonObject:
     return {
         "id": said.id("chatcmpl-"),
         "object": kind,
@@ -72,7 +78,7 @@ def _opening(said: Said, kind: str) -> JsonObject:
     }
 
 
-def _usage(said: Said) -> JsonObject:
+def _usage(said: WireAnswer) -> JsonObject:
     return {
         "prompt_tokens": said.count.total,
         "completion_tokens": said.output_tokens,
@@ -82,13 +88,13 @@ def _usage(said: Said) -> JsonObject:
     }
 
 
-def _chunk(said: Said, delta: JsonObject, *, finish: str | None = None) -> StreamEvent:
+def _chunk(said: WireAnswer, delta: JsonObject, *, finish: str | None = None) -> StreamEvent:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
     opening = _opening(said, "chat.completion.chunk")
     return StreamEvent(None, {**opening, "choices": [choice]})
 
 
-def _deltas(said: Said) -> Iterator[JsonObject]:
+def _deltas(said: WireAnswer) -> Iterator[JsonObject]:
     yield {"role": "assistant", "content": "" if said.text else None}
     for piece in pieces_of(said.thinking or ""):
         yield {"reasoning_content": piece}

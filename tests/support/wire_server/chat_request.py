@@ -8,11 +8,12 @@ from typing import Final
 
 from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBlock
 from holon.model.values import CallId, JsonValue
-from tests.support.wire_server.heard import (
-    Asked,
-    Heard,
+from tests.support.wire_server.tool_checks import require_name, require_schema
+from tests.support.wire_server.wire_request import (
+    ConversationBuilder,
     JsonObject,
-    Talk,
+    ParsedRequest,
+    RawRequest,
     WireRefusal,
     decoded,
     list_at,
@@ -20,7 +21,6 @@ from tests.support.wire_server.heard import (
     pieces_of,
     text_at,
 )
-from tests.support.wire_server.tool_checks import require_name, require_schema
 
 FIELDS: Final = frozenset(
     [
@@ -75,7 +75,7 @@ MESSAGE_FIELDS: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-def read_chat(asked: Asked) -> Heard:
+def read_chat(asked: RawRequest) -> ParsedRequest:
     """Understand a request to `/chat/completions`, or refuse it."""
     body = asked.body
     _require_fields(body)
@@ -84,10 +84,10 @@ def read_chat(asked: Asked) -> Heard:
         for index, value in enumerate(list_at(body["messages"], "messages"))
     ]
     _require_answers(messages)
-    talk, system = Talk(), list[str]()
+    talk, system = ConversationBuilder(), list[str]()
     for message in messages:
         _hear(message, talk, system)
-    return Heard(
+    return ParsedRequest(
         model=text_at(body["model"], "model"),
         stream=body.get("stream") is True,
         system="\n".join(system),
@@ -172,7 +172,7 @@ def _require_none(waiting: list[str]) -> None:
         )
 
 
-def _hear(message: JsonObject, talk: Talk, system: list[str]) -> None:
+def _hear(message: JsonObject, talk: ConversationBuilder, system: list[str]) -> None:
     text = _text_of(message.get("content"))
     match message["role"]:
         case "user":

@@ -30,7 +30,7 @@ class Gate:
         await self._opened.wait()
 
 
-class Twist(StrEnum):
+class AnswerFault(StrEnum):
     """Something wrong with the answer itself."""
 
     # With what is said.
@@ -96,7 +96,7 @@ class Fault:
     """
 
     instead: Instead | None = None
-    twists: tuple[Twist, ...] = ()
+    twists: tuple[AnswerFault, ...] = ()
     head_gate: Gate | None = None
     head_after_ms: int = 0
     body_gate: Gate | None = None

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from holon.model.turns.turn import StopReason
-from tests.support.wire_server.heard import Heard, JsonObject, decoded
-from tests.support.wire_server.said import Said, SaidCall, StreamEvent, pieces_of
+from tests.support.wire_server.wire_answer import StreamEvent, WireAnswer, WireCall, pieces_of
+from tests.support.wire_server.wire_request import JsonObject, ParsedRequest, decoded
 
 _STOPS: Final = {
     StopReason.END_TURN: "end_turn",
@@ -17,7 +17,7 @@ _STOPS: Final = {
 }
 
 
-def message_of(said: Said, heard: Heard) -> JsonObject:
+def message_of(said: WireAnswer, heard: ParsedRequest) -> JsonObject:
     """Return a finished message."""
     del heard
     message = {**_opening(said), "content": _content(said), "stop_reason": _STOPS[said.stop]}
@@ -28,13 +28,13 @@ def message_of(said: Said, heard: Heard) -> JsonObject:
     return message
 
 
-def events_of(said: Said, heard: Heard) -> list[StreamEvent]:
+def events_of(said: WireAnswer, heard: ParsedRequest) -> list[StreamEvent]:
     """Return a message as the events of a stream."""
     del heard
     return [_typed(event) for event in _events(said)]
 
 
-def failed_events(said: Said, heard: Heard, error: JsonObject) -> list[StreamEvent]:
+def failed_events(said: WireAnswer, heard: ParsedRequest, error: JsonObject) -> list[StreamEvent]:
     """Return a stream that begins well and breaks off with an error."""
     del heard
     begun = StreamEvent("message_start", {"message": _opening(said)})
@@ -46,7 +46,7 @@ def _typed(event: StreamEvent) -> StreamEvent:
     return event._replace(data={"type": event.name, **event.data})
 
 
-def _opening(said: Said) -> JsonObject:
+def _opening(said: WireAnswer) -> JsonObject:
     return {
         "id": said.id("msg_"),
         "type": "message",
@@ -59,7 +59,7 @@ def _opening(said: Said) -> JsonObject:
     }
 
 
-def _usage(said: Said) -> JsonObject:
+def _usage(said: WireAnswer) -> JsonObject:
     """This wire counts what was neither read from the cache nor written to it by itself."""
     return {
         "input_tokens": said.count.total - said.count.read - said.count.written,
@@ -68,7 +68,7 @@ def _usage(said: Said) -> JsonObject:
     }
 
 
-def _content(said: Said) -> list[JsonObject]:
+def _content(said: WireAnswer) -> list[JsonObject]:
     blocks: list[JsonObject] = []
     if said.thinking is not None:
         blocks.append(
@@ -80,11 +80,11 @@ def _content(said: Said) -> list[JsonObject]:
     return blocks
 
 
-def _tool_use(call: SaidCall, written: object) -> JsonObject:
+def _tool_use(call: WireCall, written: object) -> JsonObject:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": written}
 
 
-def _events(said: Said) -> Iterator[StreamEvent]:
+def _events(said: WireAnswer) -> Iterator[StreamEvent]:
     yield StreamEvent("message_start", {"message": _opening(said)})
     yield StreamEvent("ping", {})
     for index, block in enumerate(_content(said)):
@@ -101,7 +101,9 @@ def _events(said: Said) -> Iterator[StreamEvent]:
     yield StreamEvent("message_stop", {}, terminal=True)
 
 
-def _streamed(block: JsonObject, said: Said, index: int) -> tuple[JsonObject, list[JsonObject]]:
+def _streamed(
+    block: JsonObject, said: WireAnswer, index: int
+) -> tuple[JsonObject, list[JsonObject]]:
     """A block as it is announced, and the deltas that fill it."""
     match block["type"]:
         case "text":

@@ -19,18 +19,18 @@ from holon.model.turns.conversation import (
     UserBlock,
 )
 from holon.model.values import CallId, JsonValue
-from tests.support.wire_server.heard import (
-    Asked,
-    Heard,
+from tests.support.wire_server.tool_checks import require_name, require_schema
+from tests.support.wire_server.wire_request import (
+    ConversationBuilder,
     JsonObject,
+    ParsedRequest,
     Piece,
-    Talk,
+    RawRequest,
     WireRefusal,
     list_at,
     object_at,
     text_at,
 )
-from tests.support.wire_server.tool_checks import require_name, require_schema
 
 FIELDS: Final = frozenset(
     [
@@ -89,7 +89,7 @@ MARKS_COUNT_MAX: Final = 4
 CONTEXT_BETA: Final = "context-management-2025-06-27"
 
 
-def read_messages(asked: Asked) -> Heard:
+def read_messages(asked: RawRequest) -> ParsedRequest:
     """Understand a request to `/v1/messages`, or refuse it."""
     body = asked.body
     _require_fields(asked)
@@ -104,10 +104,10 @@ def read_messages(asked: Asked) -> Heard:
     names = tuple(_tool_names(tools))
     pieces = tuple(_pieces(tools, system, messages))
     _require_few_marks(pieces)
-    talk = Talk()
+    talk = ConversationBuilder()
     for role, blocks in messages:
         _hear(role, blocks, talk)
-    return Heard(
+    return ParsedRequest(
         model=text_at(body["model"], "model"),
         stream=body.get("stream") is True,
         system="\n".join(str(block.get("text", "")) for block in system),
@@ -122,7 +122,7 @@ def read_messages(asked: Asked) -> Heard:
 Message = tuple[str, list[JsonObject]]
 
 
-def _require_fields(asked: Asked) -> None:
+def _require_fields(asked: RawRequest) -> None:
     body = asked.body
     if "anthropic-version" not in asked.headers:
         raise WireRefusal("anthropic-version: header is required")
@@ -273,7 +273,7 @@ def _require_few_marks(pieces: tuple[Piece, ...]) -> None:
         )
 
 
-def _hear(role: str, blocks: list[JsonObject], talk: Talk) -> None:
+def _hear(role: str, blocks: list[JsonObject], talk: ConversationBuilder) -> None:
     if role == "user":
         talk.heard(*(_user_block(block) for block in blocks))
     else:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from holon.model.providers.attempts import TokenUsage
-from tests.support.wire_server.heard import Heard, Piece
+from tests.support.wire_server.wire_request import ParsedRequest, Piece
 
 TOKEN_BYTES: Final = 4
 LOOK_BACK_COUNT: Final = 20
@@ -43,7 +43,7 @@ class PromptCache:
         self.bytes_seen = 0
         self.bytes_read = 0
 
-    def count(self, heard: Heard) -> PromptCount:
+    def count(self, heard: ParsedRequest) -> PromptCount:
         """Count a prompt, and remember it."""
         total = sum(len(piece.data) for piece in heard.pieces)
         read, written = self._marked(heard) if heard.caches_marked else (self._shared(heard), 0)
@@ -51,14 +51,14 @@ class PromptCache:
         self.bytes_read += read
         return PromptCount(total // TOKEN_BYTES, read // TOKEN_BYTES, written // TOKEN_BYTES)
 
-    def _shared(self, heard: Heard) -> int:
+    def _shared(self, heard: ParsedRequest) -> int:
         prompt = b"".join(piece.data for piece in heard.pieces)
         earlier = self._prompts[heard.cache_key]
         read = max((_shared_bytes(prompt, other) for other in earlier), default=0)
         earlier.append(prompt)
         return read
 
-    def _marked(self, heard: Heard) -> tuple[int, int]:
+    def _marked(self, heard: ParsedRequest) -> tuple[int, int]:
         places = _places(heard.pieces, seed=heard.cache_key)
         marks = [index for index, piece in enumerate(heard.pieces) if piece.marked]
         read = 0

@@ -6,11 +6,17 @@ Owns:  response objects, their output items, and the order of the events.
 from collections.abc import Iterator
 
 from holon.model.turns.turn import StopReason
-from tests.support.wire_server.heard import Heard, JsonObject
-from tests.support.wire_server.said import CREATED_AT, Said, SaidCall, StreamEvent, pieces_of
+from tests.support.wire_server.wire_answer import (
+    CREATED_AT,
+    StreamEvent,
+    WireAnswer,
+    WireCall,
+    pieces_of,
+)
+from tests.support.wire_server.wire_request import JsonObject, ParsedRequest
 
 
-def response_of(said: Said, heard: Heard) -> JsonObject:
+def response_of(said: WireAnswer, heard: ParsedRequest) -> JsonObject:
     """Return a finished response."""
     cut = said.stop is StopReason.MAX_TOKENS
     return _response(
@@ -23,7 +29,7 @@ def response_of(said: Said, heard: Heard) -> JsonObject:
     )
 
 
-def output_of(said: Said, heard: Heard) -> list[JsonObject]:
+def output_of(said: WireAnswer, heard: ParsedRequest) -> list[JsonObject]:
     """Return the output items of a response."""
     items: list[JsonObject] = []
     if said.thinking is not None:
@@ -34,17 +40,17 @@ def output_of(said: Said, heard: Heard) -> list[JsonObject]:
     return items
 
 
-def events_of(said: Said, heard: Heard) -> list[StreamEvent]:
+def events_of(said: WireAnswer, heard: ParsedRequest) -> list[StreamEvent]:
     """Return a response as the events of a stream."""
     return _numbered(_events(said, heard))
 
 
-def failed_events(said: Said, heard: Heard, error: JsonObject) -> list[StreamEvent]:
+def failed_events(said: WireAnswer, heard: ParsedRequest, error: JsonObject) -> list[StreamEvent]:
     """Return a stream that begins well and ends in a failure."""
     return _numbered(_failed_events(said, heard, error))
 
 
-def _response(said: Said, heard: Heard, **parts: object) -> JsonObject:
+def _response(said: WireAnswer, heard: ParsedRequest, **parts: object) -> JsonObject:
     return {
         "id": said.id("resp_"),
         "object": "response",
@@ -66,7 +72,7 @@ def _response(said: Said, heard: Heard, **parts: object) -> JsonObject:
     }
 
 
-def _usage(said: Said) -> JsonObject:
+def _usage(said: WireAnswer) -> JsonObject:
     return {
         "input_tokens": said.count.total,
         "input_tokens_details": {
@@ -79,7 +85,7 @@ def _usage(said: Said) -> JsonObject:
     }
 
 
-def _reasoning_item(said: Said, heard: Heard) -> JsonObject:
+def _reasoning_item(said: WireAnswer, heard: ParsedRequest) -> JsonObject:
     summary = [{"type": "summary_text", "text": said.thinking}] if said.thinking else []
     item: JsonObject = {"type": "reasoning", "id": said.id("rs_"), "summary": summary}
     if heard.seals_thinking:
@@ -87,7 +93,7 @@ def _reasoning_item(said: Said, heard: Heard) -> JsonObject:
     return item
 
 
-def _message_item(said: Said) -> JsonObject:
+def _message_item(said: WireAnswer) -> JsonObject:
     return {
         "type": "message",
         "id": said.id("msg_"),
@@ -101,7 +107,7 @@ def _text_part(text: str) -> JsonObject:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _call_item(said: Said, call: SaidCall, index: int) -> JsonObject:
+def _call_item(said: WireAnswer, call: WireCall, index: int) -> JsonObject:
     if call.freeform:
         return {
             "type": "custom_tool_call",
@@ -127,12 +133,12 @@ def _numbered(events: Iterator[StreamEvent]) -> list[StreamEvent]:
     ]
 
 
-def _begun(said: Said, heard: Heard) -> Iterator[StreamEvent]:
+def _begun(said: WireAnswer, heard: ParsedRequest) -> Iterator[StreamEvent]:
     for name in ("response.created", "response.in_progress"):
         yield StreamEvent(name, {"response": _response(said, heard, status="in_progress")})
 
 
-def _events(said: Said, heard: Heard) -> Iterator[StreamEvent]:
+def _events(said: WireAnswer, heard: ParsedRequest) -> Iterator[StreamEvent]:
     yield from _begun(said, heard)
     for index, item in enumerate(output_of(said, heard)):
         yield StreamEvent(
@@ -148,7 +154,9 @@ def _events(said: Said, heard: Heard) -> Iterator[StreamEvent]:
     yield StreamEvent(f"response.{response['status']}", {"response": response}, terminal=True)
 
 
-def _failed_events(said: Said, heard: Heard, error: JsonObject) -> Iterator[StreamEvent]:
+def _failed_events(
+    said: WireAnswer, heard: ParsedRequest, error: JsonObject
+) -> Iterator[StreamEvent]:
     yield from _begun(said, heard)
     response = _response(said, heard, status="failed", error=error)
     yield StreamEvent("response.failed", {"response": response}, terminal=True)

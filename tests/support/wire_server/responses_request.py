@@ -8,11 +8,12 @@ from typing import Final
 
 from holon.model.turns.conversation import TextBlock, ToolResultBlock, ToolUseBlock
 from holon.model.values import CallId, JsonValue
-from tests.support.wire_server.heard import (
-    Asked,
-    Heard,
+from tests.support.wire_server.tool_checks import require_name, require_schema
+from tests.support.wire_server.wire_request import (
+    ConversationBuilder,
     JsonObject,
-    Talk,
+    ParsedRequest,
+    RawRequest,
     WireRefusal,
     decoded,
     list_at,
@@ -20,7 +21,6 @@ from tests.support.wire_server.heard import (
     pieces_of,
     text_at,
 )
-from tests.support.wire_server.tool_checks import require_name, require_schema
 
 FIELDS: Final = frozenset(
     [
@@ -97,13 +97,13 @@ _ECHOED: Final = (
 )
 
 
-def read_responses(asked: Asked) -> Heard:
+def read_responses(asked: RawRequest) -> ParsedRequest:
     """Understand a request to `/responses`, or refuse it."""
     _require_fields(asked.body)
     return _heard(asked)
 
 
-def read_codex(asked: Asked) -> Heard:
+def read_codex(asked: RawRequest) -> ParsedRequest:
     """Understand a request to the Codex backend, or refuse it."""
     body = asked.body
     _require_fields(body)
@@ -137,18 +137,18 @@ def _require_fields(body: JsonObject) -> None:
         )
 
 
-def _heard(asked: Asked, *, codex: bool = False) -> Heard:
+def _heard(asked: RawRequest, *, codex: bool = False) -> ParsedRequest:
     body = asked.body
     items = (*_earlier_items(asked), *_input_items(body))
     names, freeform = _tools(list_at(body.get("tools") or [], "tools"))
     stores = body.get("store") is not False
     _require_stored(items, stores=stores)
     _require_outputs(items)
-    talk, spoken_system = Talk(), [str(body.get("instructions") or "")]
+    talk, spoken_system = ConversationBuilder(), [str(body.get("instructions") or "")]
     for index, item in enumerate(items):
         spoken_system.extend(_hear_item(object_at(item, f"input[{index}]"), index, talk))
     include = list_at(body.get("include") or [], "include")
-    return Heard(
+    return ParsedRequest(
         model=text_at(body["model"], "model"),
         stream=body.get("stream") is True,
         system="\n".join(filter(None, spoken_system)),
@@ -165,7 +165,7 @@ def _heard(asked: Asked, *, codex: bool = False) -> Heard:
     )
 
 
-def _earlier_items(asked: Asked) -> tuple[JsonValue, ...]:
+def _earlier_items(asked: RawRequest) -> tuple[JsonValue, ...]:
     earlier = asked.body.get("previous_response_id")
     if earlier is None:
         return ()
@@ -184,7 +184,7 @@ def _input_items(body: JsonObject) -> list[JsonValue]:
     return list_at(body["input"], "input")
 
 
-def _hear_item(item: JsonObject, index: int, talk: Talk) -> list[str]:
+def _hear_item(item: JsonObject, index: int, talk: ConversationBuilder) -> list[str]:
     """Add an item to the talk; system and developer words are returned instead."""
     where = f"input[{index}]"
     kind = item.get("type", "message")
@@ -214,7 +214,7 @@ def _hear_item(item: JsonObject, index: int, talk: Talk) -> list[str]:
     return []
 
 
-def _hear_message(item: JsonObject, where: str, talk: Talk) -> list[str]:
+def _hear_message(item: JsonObject, where: str, talk: ConversationBuilder) -> list[str]:
     role = item.get("role")
     if role not in ("user", "assistant", "system", "developer"):
         raise WireRefusal(

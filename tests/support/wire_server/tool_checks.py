@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holon.model.values import JsonValue
-from tests.support.wire_server.heard import JsonObject, WireRefusal, object_at
+from tests.support.wire_server.wire_request import JsonObject, WireRefusal, object_at
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 

@@ -16,8 +16,13 @@ from tests.support.wire_server import (
     responses_answer,
     responses_request,
 )
-from tests.support.wire_server.heard import Asked, Heard, JsonObject, WireRefusal
-from tests.support.wire_server.said import Said, StreamEvent
+from tests.support.wire_server.wire_answer import StreamEvent, WireAnswer
+from tests.support.wire_server.wire_request import (
+    JsonObject,
+    ParsedRequest,
+    RawRequest,
+    WireRefusal,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,10 +31,10 @@ class Wire:
 
     kind: TransportKind
     base_path: str  # what stands before the wire's own path in a base URL
-    read: Callable[[Asked], Heard]
-    whole: Callable[[Said, Heard], JsonObject]
-    events: Callable[[Said, Heard], list[StreamEvent]]
-    failed: Callable[[Said, Heard, JsonObject], list[StreamEvent]]
+    read: Callable[[RawRequest], ParsedRequest]
+    whole: Callable[[WireAnswer, ParsedRequest], JsonObject]
+    events: Callable[[WireAnswer, ParsedRequest], list[StreamEvent]]
+    failed: Callable[[WireAnswer, ParsedRequest, JsonObject], list[StreamEvent]]
     error: Callable[[WireRefusal], JsonObject]  # the error itself
     refusal: Callable[[WireRefusal], JsonObject]  # the body around it
 

@@ -1,11 +1,11 @@
-"""What a backup looks like: one tar file whose last member is its manifest.
+"""The backup format: a tar file whose last member is its manifest.
 
-Owns:  the manifest, the names that may be in a backup, and which files of a home belong to one.
-Rule 1: a backup without its manifest was cut short, and is none.
-Rule 2: a name is checked before anything is made of it: relative, of known places, without `..`.
-        Only plain files and folders are written, and nothing else is taken out again.
-Rule 3: what another service of this machine could use against the home stays out: the token of the
-        control plane always, provider credentials and the key of triggers unless asked for.
+Owns:  the manifest, the member names a backup may contain, and which files of a home belong to one.
+Rule 1: a file without a manifest was cut short and is not a backup.
+Rule 2: a name is checked before use: relative, of known places, without `..`. Only regular files
+        and folders are written, and nothing else is extracted.
+Rule 3: what another service of this machine could use against the home is left out: the token of
+        the control plane always, provider credentials and the trigger key unless requested.
 """
 
 import os

@@ -1,14 +1,14 @@
-"""Making a backup of a home while its service goes on.
+"""Back up a home while its service runs.
 
-Owns:  the snapshot of the database, which files join it, and putting the finished file in place.
+Owns:  the database snapshot, the files that join it, and putting the finished file in place.
 Rule 1: the database is copied in one read transaction: it holds whole group commits, and everything
         acknowledged before the copy began. The files of agents are read after it.
-Rule 2: nothing counts as a backup that was not checked: SQLite's own look at the pages and every
-        invariant, over the copy that goes into the file.
-Rule 3: the file has its name only once it is complete and on the disk, with mode 0600; what fails
+Rule 2: a backup counts only after SQLite's integrity check and every invariant passed on the copy
+        that goes into the file.
+Rule 3: the file gets its name only when it is complete and on disk, with mode 0600; a failure
         before leaves nothing. What a killed backup left is removed by the next one there.
-Rule 4: memory is bounded: files go through in pieces. One that changes while it is read is taken as
-        one state of it or another by its size, and its digest is of what was taken.
+Rule 4: memory is bounded: files are streamed. A file that changes while it is read is stored as one
+        of its states by size, with the digest of the bytes stored.
 """
 
 import errno
@@ -46,7 +46,7 @@ from holon.adapters.backup.backup_format import (
 )
 from holon.adapters.files.new_tree import place, scratch_in, sweep_abandoned
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
+from holon.adapters.sqlite.check.untouched import OpenMode, open_mode_of, open_untouched
 from holon.adapters.sqlite.database.error_mapping import running_error
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.private_file import PRIVATE_FILE, sync_folder
@@ -153,12 +153,12 @@ def _private(path: Path) -> Iterator[BinaryIO]:
 def _copied_whole(path: Path, target: Path, progress: Progress) -> int:
     """Copy the database as of one moment; return the version of its schema."""
     for _ in range(_LOOKS_MAX):
-        manner = manner_of(path)
+        manner = open_mode_of(path)
         target.unlink(missing_ok=True)
         with _private(target):
             pass  # so that it has its mode before it holds anything
         version = _copied(path, target, progress)
-        if manner is Manner.LIVE or manner_of(path) is manner:
+        if manner is OpenMode.LIVE or open_mode_of(path) is manner:
             return version  # else a service came up meanwhile, and the copy may be torn
     raise BackupFailedError(
         f"services come and go at {path.parent.parent}", hint="try again in a moment"

@@ -1,15 +1,15 @@
-"""Making a home of a backup: the whole of it, or nothing.
+"""Restore a home from a backup: all of it, or nothing.
 
 Owns:  reading a backup that may have been tampered with, and giving the finished home its name.
-Rule 1: everything is taken out into a folder of our own beside the home, compared with the manifest
-        and checked, before anything stands where the home is to be.
-Rule 2: a backup can make plain files and folders below that folder, and nothing else: links,
-        devices, odd names and files the manifest does not know end the restoring.
-Rule 3: no header decides how much is held in memory: what is read at once has a bound.
-Rule 4: a restored home is another timeline: its log gets a new epoch, so that those who followed
-        the old one learn of it.
-Rule 5: a home in use is never replaced. One that is not is kept beside the new one, and never lies
-        in the folder of our own, which is removed whatever happens.
+Rule 1: everything is extracted into a private folder beside the home, compared with the manifest
+        and checked, before the home's path is touched.
+Rule 2: a backup can create regular files and folders below that folder only: links, devices, odd
+        names and files missing from the manifest abort the restore.
+Rule 3: no header decides how much memory is used: each read is bounded.
+Rule 4: a restored home is another timeline: its log gets a new epoch, so that clients that followed
+        the old one notice.
+Rule 5: a home in use is never replaced. One that is not is kept beside the new one, and never
+        inside the private folder, which is removed in any case.
 Rule 6: what a killed restore left is removed by the next one there.
 """
 

@@ -1,7 +1,7 @@
-"""Ending a command from a process that is about to go itself.
+"""Force-stop a command from a process that is about to exit.
 
-Owns:  the one signal that makes a supervisor end its command for certain, without waiting for it.
-Rule 1: nothing here waits: it is called where there is no time left, as from a signal handler.
+Owns:  the signal that makes a supervisor kill its command without a grace period.
+Rule 1: nothing here blocks: it is called when no time is left, for example from a signal handler.
 """
 
 import os
@@ -13,7 +13,7 @@ from holon.adapters.exec.run_folder import FORCED, RunFolder
 
 
 def end_now(root: Path, run_id: str) -> bool:
-    """Have the supervisor of this run end it; False when there is none to ask."""
+    """Signal the supervisor of this run to kill its command; False when there is none."""
     folder = RunFolder(root / run_id)
     record = folder.hold()
     if record is None:
@@ -25,7 +25,7 @@ def end_now(root: Path, run_id: str) -> bool:
             return False
         signal.pidfd_send_signal(handle, FORCED)
     except ProcessLookupError:
-        return False  # it has just gone by itself
+        return False  # it has just exited
     finally:
         os.close(record)
         if handle is not None:

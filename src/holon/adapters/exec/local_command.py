@@ -1,13 +1,14 @@
-"""A command on this machine, as the runtime holds it.
+"""A handle on one command: wait, write input, stop, read output.
 
-Owns:  waiting for a command, feeding it, stopping it, and looking at its output.
-Rule 1: nothing here depends on our having started it: all is found through the run folder, so a
-        command of an earlier life of the runtime is the same to us. Only where a command has spoilt
-        its folder does it help that we know who answered when it was started.
-Rule 2: a command whose supervisor went without a word is lost. What is left of it is ended: a
-        command without a supervisor must not run on.
-Rule 3: whatever a command has made of its files, looking at them neither fails nor waits: where
-        there is no plain file, nothing was said. While we have no handle to look with, we wait.
+Owns:  the runtime's view of a command, whether this process or an earlier one started it.
+Rule 1: all state is read from the run folder, so a command of an earlier process is handled the
+        same way. Knowing which supervisor answered the start matters only where a command has
+        damaged its folder.
+Rule 2: a command whose supervisor died without recording an end is lost. What is left of it is
+        killed: a command must not run without a supervisor.
+Rule 3: reading a command's files neither fails nor blocks, whatever the command made of them:
+        anything but a regular file counts as empty. When no file descriptor is left to read with,
+        it waits.
 """
 
 import contextlib
@@ -22,32 +23,34 @@ import anyio
 from holon.adapters.exec.process_table import (
     ProcessIdentity,
     descendants_of,
-    end_for_certain,
     is_living,
+    kill_all,
     marked_with,
     open_living,
 )
 from holon.adapters.exec.run_folder import (
+    DESCRIPTOR_SHORTAGE,
     FORCED,
     POLITE,
-    SCARCE,
     RunFolder,
-    is_within_reach,
+    can_be_opened,
     marker_of,
-    opened_pipe,
-    opened_plain,
+    open_fifo,
+    open_regular_file,
 )
 from holon.model.limits import COMMAND_STOP_GRACE_MS, SECOND_MS
 from holon.model.tasks import CommandExit, OutputSpan, OutputStream, StopCause
 
-FEED_MS_MAX: Final = 2 * SECOND_MS  # for a command that does not read what it is fed
-LOOK_AGAIN_MS: Final = 50  # for the end of a command that an earlier life of ours started
-CERTAIN_MS: Final = COMMAND_STOP_GRACE_MS + 3 * SECOND_MS  # then we do the supervisor's work
+FEED_MS_MAX: Final = 2 * SECOND_MS  # for a command that does not read its input
+POLL_MS: Final = 50  # for the end of a command that an earlier process started
+SUPERVISOR_EXIT_MS: Final = (
+    COMMAND_STOP_GRACE_MS + 3 * SECOND_MS
+)  # then the runtime kills the command itself
 _LOST: Final = CommandExit(exit_status=None)
 
 
 class LocalCommand:
-    """A command that was started, by us or by an earlier life of the runtime."""
+    """A command started by this runtime or by an earlier process of it."""
 
     def __init__(
         self,
@@ -64,19 +67,19 @@ class LocalCommand:
         self._exit: CommandExit | None = None
         self._left_nothing = False
         self._feeding = anyio.Lock()
-        # Its supervisor holds the other end until it has ended; only one of our own has this.
+        # The supervisor holds the other end until the command ends. None for an earlier command.
         self._pipe = pipe
-        self._supervisor = supervisor  # as it answered on the pipe
-        self._let_go = weakref.finalize(self, _close, pipe)
+        self._supervisor = supervisor  # as it replied on the pipe
+        self._release_pipe = weakref.finalize(self, _close, pipe)
 
     @property
     def run_id(self) -> str:
-        """The id it was started under."""
+        """The id of the run."""
         return self._run_id
 
     @property
     def exit(self) -> CommandExit | None:
-        """How it ended, once that is known."""
+        """How the command ended, once that is known."""
         if self._exit is None:
             facts = self._folder.read()
             ended, self._left_nothing = facts.ended, facts.left_nothing
@@ -90,7 +93,7 @@ class LocalCommand:
 
     @property
     def left_running(self) -> bool:
-        """Whether it has ended and something it started has not."""
+        """Whether the command has ended and left processes running."""
         if self.exit is None or self._left_nothing:
             return False
         supervisor = self._folder.read().supervisor
@@ -98,56 +101,56 @@ class LocalCommand:
             return False
         try:
             return bool(descendants_of(supervisor.pid))
-        except OSError:  # no handle to look at the processes with
+        except OSError:  # no free descriptor to list the processes with
             return True
 
     async def wait(self) -> CommandExit:
-        """Return once it has ended and its output is on disk."""
+        """Wait until the command has ended and its output is on disk."""
         if self._exit is None:
             if self._pipe is not None:
-                await _pipe_ends(self._pipe)
+                await _pipe_closes(self._pipe)
             else:
-                await self._record_ends()
-            await self._within_reach()
-        found = self.found_or_lost()
+                await self._until_recorded()
+            await self._until_readable()
+        command_exit = self.exit_or_lost()
         self.close()
-        return found
+        return command_exit
 
-    def found_or_lost(self) -> CommandExit:
-        """Return how a command ended that has no supervisor any more."""
-        found = self.exit
-        if found is None:
-            found = self._exit = _LOST
-            self._sweep()
-        return found
+    def exit_or_lost(self) -> CommandExit:
+        """Return how a command without a supervisor ended; kill what is left of a lost one."""
+        command_exit = self.exit
+        if command_exit is None:
+            command_exit = self._exit = _LOST
+            self._kill_marked()
+        return command_exit
 
     def close(self) -> None:
-        """Give back what waiting takes, once there is no waiter."""
+        """Close the pipe, once nothing waits on it."""
         self._pipe = None
-        self._let_go()
+        self._release_pipe()
 
-    async def _record_ends(self) -> None:
-        """Return once the record says how it ended, or no supervisor is left to write it."""
-        await self._within_reach()
+    async def _until_recorded(self) -> None:
+        """Wait until the end is recorded, or no supervisor is left to record it."""
+        await self._until_readable()
         facts = self._folder.read()
-        await _process_ends(facts.process)
-        # Its output is drained now, for a bounded time: a few looks at the record will do.
+        await _process_exits(facts.process)
+        # Its output is being drained for a bounded time, so a few polls of the record suffice.
         while self.exit is None and is_living(facts.supervisor):
-            with anyio.move_on_after(LOOK_AGAIN_MS / 1_000):
-                await _process_ends(facts.supervisor)
+            with anyio.move_on_after(POLL_MS / 1_000):
+                await _process_exits(facts.supervisor)
 
-    async def _within_reach(self) -> None:
-        """Return once the record can be looked at: without a handle to spare it says nothing."""
-        while not is_within_reach(self._folder.record):  # noqa: ASYNC110 - no event tells of free handles
-            await anyio.sleep(LOOK_AGAIN_MS / 1_000)
+    async def _until_readable(self) -> None:
+        """Wait until the record can be opened, which needs a free file descriptor."""
+        while not can_be_opened(self._folder.record):  # noqa: ASYNC110 - no event reports free descriptors
+            await anyio.sleep(POLL_MS / 1_000)
 
     async def feed(self, data: bytes) -> int:
-        """Write to its input; 0 when it takes none any more."""
+        """Write to the command's input; return the bytes written, 0 when it reads no more."""
         if self.exit is not None:
             return 0
         async with self._feeding:
-            pipe = opened_pipe(self._folder.input)
-            if pipe is None:  # no such pipe, or it has no reader any more
+            pipe = open_fifo(self._folder.input)
+            if pipe is None:  # no FIFO, or no reader
                 return 0
             try:
                 return await _write(pipe, data)
@@ -155,59 +158,60 @@ class LocalCommand:
                 os.close(pipe)
 
     async def stop(self, *, force: bool = False) -> None:
-        """End it and everything it started; return once all that is gone."""
-        await self._within_reach()
+        """End the command and everything it started, and wait until all of it has exited."""
+        await self._until_readable()
         record = self._folder.hold()
         if record is None and self._folder.read().left_nothing:
             return
         identity = self._folder.read().supervisor
         if record is None:
-            identity = self._supervisor_at_the_pipe()
+            identity = self._supervisor_on_pipe()
         handle = None if identity is None else open_living(identity)
         try:
             if identity is None or handle is None:
-                self._sweep()
-            elif not await _ends(handle, FORCED if force else POLITE):
-                self._end_ourselves(identity, handle)
+                self._kill_marked()
+            elif not await _exits(handle, FORCED if force else POLITE):
+                self._kill_directly(identity, handle)
         finally:
             _close(handle)
             _close(record)
 
-    def _supervisor_at_the_pipe(self) -> ProcessIdentity | None:
-        """Who looks after the command, whatever that has made of its record.
+    def _supervisor_on_pipe(self) -> ProcessIdentity | None:
+        """Return the supervisor, even if the command has damaged its record.
 
-        The pipe is held until the end is on record: so its holder is still at this command.
+        The supervisor holds the pipe until the end is recorded, so a held pipe means that it still
+        serves this command.
         """
         return self._supervisor if self._pipe is not None and _is_held(self._pipe) else None
 
-    def _end_ourselves(self, supervisor: ProcessIdentity, handle: int) -> None:
-        """Do the work of a supervisor that does not do it."""
+    def _kill_directly(self, supervisor: ProcessIdentity, handle: int) -> None:
+        """Kill a command whose supervisor did not, and the supervisor."""
         with contextlib.suppress(OSError):
-            end_for_certain(lambda: descendants_of(supervisor.pid))
-        with contextlib.suppress(ProcessLookupError):  # it has just gone by itself
+            kill_all(lambda: descendants_of(supervisor.pid))
+        with contextlib.suppress(ProcessLookupError):  # it has just exited
             signal.pidfd_send_signal(handle, signal.SIGKILL)
-        self._sweep()
+        self._kill_marked()
         if self.exit is None:
             self._exit = CommandExit(exit_status=None, stopped=StopCause.REQUESTED)
 
     def output(self, *, head_bytes: int, tail_bytes: int) -> Sequence[OutputSpan]:
-        """Look at what it has written so far: two streams, or one combined for a terminal."""
+        """Return the output so far: two streams, or one combined stream of a terminal."""
         paths = self._folder.streams(is_tty=self._is_tty)
         return [_span(path, head_bytes=head_bytes, tail_bytes=tail_bytes) for path in paths]
 
     @property
     def combined_path(self) -> str | None:
-        """The file that holds all it has written, in the order it came; None where none does."""
+        """The file with all output in order of arrival; None where there is none."""
         written = [each for each in self.output(head_bytes=0, tail_bytes=0) if each.total_bytes]
         if len(written) == 1:
             return written[0].path
         path = self._folder.combined
         return path if written and _span(path, head_bytes=0, tail_bytes=0).total_bytes else None
 
-    def _sweep(self) -> None:
+    def _kill_marked(self) -> None:
         marker = marker_of(self._folder.path)
-        with contextlib.suppress(OSError):  # no handle to look at the processes with
-            end_for_certain(lambda: marked_with(marker))
+        with contextlib.suppress(OSError):  # no free descriptor to list the processes with
+            kill_all(lambda: marked_with(marker))
 
 
 def _close(pipe: int | None) -> None:
@@ -215,19 +219,21 @@ def _close(pipe: int | None) -> None:
         os.close(pipe)
 
 
-async def _ends(handle: int, asked: signal.Signals) -> bool:
-    """Ask a supervisor to end what it looks after; whether it has gone, as it then does."""
+async def _exits(handle: int, request: signal.Signals) -> bool:
+    """Signal a supervisor to end its command; return whether it exited, as it then should."""
     try:
-        signal.pidfd_send_signal(handle, asked)
+        signal.pidfd_send_signal(handle, request)
     except ProcessLookupError:
-        return True  # by itself
-    with anyio.move_on_after(CERTAIN_MS / 1_000) as patience:
+        return True  # it has exited already
+    with anyio.move_on_after(SUPERVISOR_EXIT_MS / 1_000) as timeout:
         await anyio.wait_readable(handle)
-    return not patience.cancelled_caught
+    return not timeout.cancelled_caught
 
 
-async def _pipe_ends(pipe: int) -> None:
-    own = await _own(pipe)  # each who waits has a handle, since a loop takes one reader for each
+async def _pipe_closes(pipe: int) -> None:
+    own = await _duplicate(
+        pipe
+    )  # a loop allows one reader per descriptor, so every waiter has its own
     try:
         while _is_held(own):
             await anyio.wait_readable(own)
@@ -235,14 +241,14 @@ async def _pipe_ends(pipe: int) -> None:
         os.close(own)
 
 
-async def _own(pipe: int) -> int:
+async def _duplicate(pipe: int) -> int:
     while True:
         try:
             return os.dup(pipe)
         except OSError as error:
-            if error.errno not in SCARCE:
+            if error.errno not in DESCRIPTOR_SHORTAGE:
                 raise
-        await anyio.sleep(LOOK_AGAIN_MS / 1_000)
+        await anyio.sleep(POLL_MS / 1_000)
 
 
 def _is_held(pipe: int) -> bool:
@@ -252,7 +258,7 @@ def _is_held(pipe: int) -> bool:
         return True
 
 
-async def _process_ends(identity: ProcessIdentity | None) -> None:
+async def _process_exits(identity: ProcessIdentity | None) -> None:
     handle = None if identity is None else open_living(identity)
     if handle is None:
         return
@@ -278,8 +284,8 @@ async def _write(pipe: int, data: bytes) -> int:
 def _span(path: str, *, head_bytes: int, tail_bytes: int) -> OutputSpan:
     stream = OutputStream(os.path.basename(path))
     nothing = OutputSpan(stream=stream, path=path, head=b"", tail=b"", total_bytes=0)
-    file = opened_plain(path)
-    if file is None:  # made with the first byte
+    file = open_regular_file(path)
+    if file is None:  # created with the first byte
         return nothing
     try:
         total_bytes = os.fstat(file).st_size

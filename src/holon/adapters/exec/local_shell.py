@@ -1,34 +1,31 @@
-"""Commands on the local machine.
+"""The shell port on Linux: start, find and remove commands on this machine.
 
-Owns:  folders that are forgotten but still there. They have a name no run can have, so that a run
-       is gone for everybody as soon as it is forgotten; starting it, asking it for a supervisor,
-       starting it again when it has died, ending it; what is asked of a supervisor, refusing what
-       cannot be started, and finding runs again.
-Rule 1: the disk may take longer to remove a folder than a command took to run, so that is done on a
-        thread of its own, started with the first folder. It does so now and then, for all that have
-        gathered: removing one while the next is made keeps the next one waiting.
-Rule 2: a command may have put folders into its own, however deep: they go as well.
-Rule 3: what a runtime that was killed left behind is removed by the next one that forgets a run.
-Rule 4: it is started by the first command, or before by `prepare`; while it starts, requests wait
-        in its socket.
-Rule 5: it sees the environment commands see, and nothing else of ours.
-Rule 6: nobody waits for it. One that leaves a request without an answer is replaced by the next
-        request, and it is killed rather than asked to go: it holds nothing, and what it has made
-        lives on, or sees our end of its socket close.
-Rule 7: a run id names one command for good: a second start under it is refused.
-Rule 8: a command is started at most once, whoever is killed when (see RunFolder.claim).
-Rule 9: a run of another home, of which this one is a copy, is as good as none: the processes it
-        names belong to the original, and are neither waited for nor ended. Its files are ours.
-Rule 10: the facts about processes come from /proc and process handles, which makes this a shell for
-         Linux.
+A command must outlive the runtime, be found again after a restart, and stay within its limits
+meanwhile, so each one has a supervisor: a small process that copies its output, counts its
+processes and records how it ended. A supervisor written in shell language starts fast but can do
+none of that; a new interpreter per command can, but takes several times as long to start as the
+command. So one small interpreter is started once (fork_server) and each supervisor is a fork of it
+that serves one command after another: cheaper than a shell, and terminal, input and limits survive
+when the runtime is killed. The runtime itself is never forked: it has threads and much memory.
 
-A command must outlive the runtime, be found again, and keep to its limits meanwhile, so each has a
-supervisor: a small process that copies its output, counts its processes, and writes down how it
-ended. A supervisor in shell language starts fast but can do none of that; a new interpreter for
-each can, but takes several times as long to start as the command. So one small interpreter is
-started once (fork_server) and each supervisor is a fork of it, which looks after one command after
-the other: that costs less than a shell, and a terminal, the input and every limit live on when the
-runtime is killed. The runtime itself is never forked: it has threads, and much memory.
+Owns:  starting commands and finding their runs again; the fork server's process (start, requests,
+       restart after it died, end); removal of run folders.
+Rule 1: a run id names one command for ever: a second start under it is refused.
+Rule 2: a command starts at most once, whichever process is killed and when (see RunFolder.claim).
+Rule 3: a run of another home, of which this home is a copy, is treated as absent: the processes it
+        names belong to the original and are neither awaited nor ended. Its files are ours.
+Rule 4: processes are identified through /proc and pidfds, so this shell runs on Linux only.
+Rule 5: the fork server starts with the first command, or earlier through `prepare`; requests queue
+        in its socket while it starts. It gets the environment of commands and nothing else.
+Rule 6: the fork server is never awaited. One that leaves a request unanswered is replaced by the
+        next request, and killed rather than terminated: it holds no state, and its supervisors
+        either keep running or see our end of their socket close.
+Rule 7: a removed folder is first renamed to a name no run id can have, so the run is gone for every
+        reader at once. The deletion itself runs on a separate thread, in batches: it may take
+        longer than the command did, and deleting one folder while the next is created delays the
+        next.
+Rule 8: deletion handles folders of any depth that a command created in its own, and the folders
+        that a killed runtime left behind.
 """
 
 import contextlib
@@ -54,26 +51,26 @@ import msgspec
 from holon.adapters.exec.local_command import LocalCommand
 from holon.adapters.exec.process_table import is_living
 from holon.adapters.exec.run_folder import (
-    NOBODY,
+    NO_PROCESS,
+    NO_SPACE_ERRORS,
     PRIVATE_FOLDER,
-    ROOM_MAY_COME,
-    RunFacts,
     RunFolder,
+    RunRecord,
     command_environment,
-    identity_said,
-    passed_on,
+    identity_from,
+    passed_environment,
 )
 from holon.adapters.system.home_identity import HomeIdentity
 from holon.model.limits import ID_CHARS_MAX
 from holon.model.tasks import CommandSpec, EndedRun
 from holon.ports.clock import Clock
-from holon.ports.tasks import CommandNoRoomError, CommandSpawnError
+from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError
 
-FORGOTTEN: Final = ".forgotten_"
-GATHER_S: Final = 1.0
+REMOVED_PREFIX: Final = ".forgotten_"
+BATCH_DELAY_S: Final = 1.0
 
 
-class Removal:
+class FolderRemover:
     """Removes run folders under one root."""
 
     def __init__(self, root: Path) -> None:
@@ -82,15 +79,15 @@ class Removal:
         self._is_closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def take(self, folder: RunFolder) -> None:
-        """Make a folder disappear at once; its files go a little later."""
-        gone = f"{self._root}/{FORGOTTEN}{os.path.basename(folder.path)}"
+    def remove(self, folder: RunFolder) -> None:
+        """Hide a folder at once; its files are deleted a little later."""
+        gone = f"{self._root}/{REMOVED_PREFIX}{os.path.basename(folder.path)}"
         try:
             os.rename(folder.path, gone)
         except FileNotFoundError:
             return
-        except OSError:  # a namesake that was left behind, or a disk that takes no new names
-            _remove(folder)  # on a read-only disk it stays, for retention
+        except OSError:  # an old folder with the same name, or a disk that refuses the rename
+            _remove(folder)  # on a read-only disk it stays until retention
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="holon-removal", daemon=True)
@@ -98,7 +95,7 @@ class Removal:
         self._waiting.put(RunFolder(gone))
 
     def close(self) -> None:
-        """Return once everything that was taken is removed."""
+        """Wait until everything handed over is deleted."""
         if self._thread is not None:
             self._is_closing.set()
             self._waiting.put(None)
@@ -109,18 +106,18 @@ class Removal:
     def _serve(self) -> None:
         with contextlib.suppress(OSError):
             for name in os.listdir(self._root):
-                if name.startswith(FORGOTTEN):
+                if name.startswith(REMOVED_PREFIX):
                     _remove(RunFolder(self._root / name))
         is_first = True
         while (folder := self._waiting.get()) is not None:
             if is_first:
-                self._is_closing.wait(GATHER_S)
+                self._is_closing.wait(BATCH_DELAY_S)
             _remove(folder)
             is_first = self._waiting.empty()
 
 
 def _remove(folder: RunFolder) -> None:
-    """Remove a folder as far as that can be done; the next runtime tries again."""
+    """Delete a folder as far as possible; the next runtime tries again."""
     try:
         folder.remove()
     except OSError:
@@ -128,30 +125,30 @@ def _remove(folder: RunFolder) -> None:
             shutil.rmtree(folder.path, ignore_errors=True)
 
 
-ANSWER_BYTES_MAX: Final = 4 * 1024
-ANSWER_S_MAX: Final = 30.0  # of a machine so busy that a fork takes this long, no good is expected
-ROOM_AGAIN_S: Final = 0.05  # between two looks at a socket that is full of requests
-SERVERS_COUNT_MAX: Final = 2  # tried for one request
+REPLY_BYTES_MAX: Final = 4 * 1024
+REPLY_S_MAX: Final = 30.0  # longer than a fork takes on an overloaded machine
+SEND_RETRY_S: Final = 0.05  # while the socket is full of requests
+SERVERS_COUNT_MAX: Final = 2  # per request
 _PROGRAM: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]);"
     " from holon.adapters.exec.fork_server import main; main()"
 )
 _PACKAGES: Final = str(Path(__file__).resolve().parents[3])
-_LIBRARIES: Final = "LD_LIBRARY_PATH"  # an interpreter may need it to start at all
+_LIBRARIES: Final = "LD_LIBRARY_PATH"  # some interpreters need it to start
 
 
-class ForkClient:
-    """Asks the fork server of this runtime for supervisors."""
+class ForkServerClient:
+    """Starts the fork server of this runtime and requests supervisors from it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = passed_on(environ)
+        self._environ = passed_environment(environ)
         if _LIBRARIES in environ:
             self._environ[_LIBRARIES] = environ[_LIBRARIES]
         self._socket: socket.socket | None = None
         self.pid: int | None = None
 
     def prepare(self) -> None:
-        """Start the server unless it runs, without waiting for it."""
+        """Start the server unless it is running, without waiting for it."""
         if self._socket is not None:
             return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -174,48 +171,48 @@ class ForkClient:
         self._socket = ours
 
     async def ask(self, folder: str) -> tuple[bytes | None, int]:
-        """Return a supervisor's answer and the pipe it holds, which is the caller's to close.
+        """Return a supervisor's reply and the pipe it holds, which the caller closes.
 
-        Nothing is said when there came to be no supervisor; None when it took too long to tell.
+        The reply is empty when no supervisor took the request, and None when it timed out.
         """
-        heard, said = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        answer = None
+        read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        reply = None
         try:
             try:
-                asked = await self._send(folder, said)
+                sent_on = await self._send(folder, write_end)
             finally:
-                os.close(said)
-            # Whether a process was started must be known, so this is not left half done.
-            with anyio.move_on_after(ANSWER_S_MAX, shield=True):
-                await anyio.wait_readable(heard)
-                answer = os.read(heard, ANSWER_BYTES_MAX)
-            if answer is None and self._socket is asked:
+                os.close(write_end)
+            # Shielded: the caller must learn whether a process was started.
+            with anyio.move_on_after(REPLY_S_MAX, shield=True):
+                await anyio.wait_readable(read_end)
+                reply = os.read(read_end, REPLY_BYTES_MAX)
+            if reply is None and self._socket is sent_on:
                 self.close()
         except BaseException:
-            os.close(heard)
+            os.close(read_end)
             raise
-        return answer, heard
+        return reply, read_end
 
-    async def _send(self, folder: str, said: int) -> socket.socket | None:
-        """Send a request, if that can be done; return the socket it went by."""
+    async def _send(self, folder: str, write_end: int) -> socket.socket | None:
+        """Send a request if possible; return the socket it was sent on."""
         servers_left = SERVERS_COUNT_MAX
-        with anyio.move_on_after(ANSWER_S_MAX, shield=True):
+        with anyio.move_on_after(REPLY_S_MAX, shield=True):
             while servers_left:
                 self.prepare()
                 assert self._socket is not None
                 try:
-                    socket.send_fds(self._socket, [os.fsencode(folder)], [said])
-                except BlockingIOError:  # hundreds wait there; the others must not wait for them
-                    await anyio.sleep(ROOM_AGAIN_S)
+                    socket.send_fds(self._socket, [os.fsencode(folder)], [write_end])
+                except BlockingIOError:  # the queue is full; retry without blocking the loop
+                    await anyio.sleep(SEND_RETRY_S)
                 except (BrokenPipeError, ConnectionResetError):
-                    self.close()  # it was killed; the next one is as good
+                    self.close()  # it was killed; start another one
                     servers_left -= 1
                 else:
                     return self._socket
         return None
 
     def close(self) -> None:
-        """Let the server go. Supervisors and their commands stay."""
+        """End the server. Supervisors and their commands keep running."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -234,7 +231,7 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]*")
 
 
 class LocalShell:
-    """Runs commands on this machine; their files are under `root`, a folder each."""
+    """Runs commands on this machine; each has a run folder under `root`."""
 
     def __init__(
         self, root: Path, environ: Mapping[str, str], clock: Clock, *, umask: int | None = None
@@ -244,31 +241,31 @@ class LocalShell:
         self._clock = clock
         self._umask = umask
         self._home: HomeIdentity | None = None
-        self._forks = ForkClient(environ)
-        self._removal = Removal(self._root)
+        self._forks = ForkServerClient(environ)
+        self._remover = FolderRemover(self._root)
 
     def prepare(self) -> None:
-        """Get ready for the first command, so that it need not wait for that."""
+        """Start the fork server ahead of the first command."""
         self._forks.prepare()
 
     def belong_to(self, home: HomeIdentity) -> None:
-        """From now on runs are started for this home, and only such runs are taken up."""
+        """Start runs for this home from now on, and attach only to runs of this home."""
         self._home = home
 
     @property
     def server_pid(self) -> int | None:
-        """The process commands are started by, while there is one."""
+        """The pid of the fork server, while it runs."""
         return self._forks.pid
 
     def close(self) -> None:
         """Give up what commands are started with. Those that run go on."""
         self._forks.close()
-        self._removal.close()
+        self._remover.close()
 
     def output_paths(self, spec: CommandSpec) -> Sequence[str]:
         """Where a command will write; CommandSpawnError when it can never be started as asked."""
         folder = self._new_folder(spec)
-        self._asked(spec, folder)
+        self._command_of(spec, folder)
         return folder.streams(is_tty=spec.tty)
 
     def _new_folder(self, spec: CommandSpec) -> RunFolder:
@@ -280,11 +277,11 @@ class LocalShell:
     async def start(self, spec: CommandSpec) -> LocalCommand:
         """Start a command, or raise CommandSpawnError."""
         folder = self._new_folder(spec)
-        asked = self._asked(spec, folder)
+        asked = self._command_of(spec, folder)
         attempts_left = ATTEMPTS_COUNT_MAX
         while True:
             attempts_left -= 1
-            self._make(folder, asked)
+            self._create_folder(folder, asked)
             answer, pipe = await self._ask(folder)
             said = json.loads(answer) if answer else {}
             command = LocalCommand(
@@ -292,22 +289,22 @@ class LocalShell:
                 folder,
                 is_tty=spec.tty,
                 pipe=pipe,
-                supervisor=identity_said(said.get("supervisor")),
+                supervisor=identity_from(said.get("supervisor")),
             )
             refused = _refusal(spec, said)
             if refused is None:
                 return command
             command.close()
-            is_untouched = not answer and _claim_for_nobody(folder)
+            is_untouched = not answer and _claim_unstarted(folder)
             if not answer and not is_untouched:
-                command.found_or_lost()  # it may have begun, with nobody to look after it
+                command.exit_or_lost()  # it may have started without a supervisor
                 return command
             folder.remove()
-            # Whoever took the request may have been killed over it: then the next one will do.
+            # An empty reply: the supervisor may have been killed, so another one can be tried.
             if answer != b"" or not attempts_left:
                 raise refused
 
-    def _make(self, folder: RunFolder, asked: Mapping[str, Any]) -> None:
+    def _create_folder(self, folder: RunFolder, asked: Mapping[str, Any]) -> None:
         try:
             if not os.path.isdir(self._root):
                 self._root.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -316,34 +313,38 @@ class LocalShell:
             raise CommandSpawnError("a command was already started under this id") from error
         except OSError as error:
             folder.remove()
-            raise _no_place(error) from error
+            raise _folder_error(error) from error
 
     async def _ask(self, folder: RunFolder) -> tuple[bytes | None, int]:
         try:
             return await self._forks.ask(folder.path)
         except OSError as error:
             folder.remove()
-            raise CommandSpawnError(f"no process could be made: {error.strerror}") from error
+            raise CommandSpawnError(
+                f"the fork server cannot be started: {error.strerror}"
+            ) from error
 
     async def attach(self, run_id: str) -> LocalCommand | None:
-        """Find a command an earlier process started; None when nothing is known of it."""
+        """Find a command an earlier process started; None when it is unknown."""
         folder = self._folder(run_id)
         if folder is None or not folder.exists():
             return None
         facts = folder.read()
         if self._is_foreign(facts, folder) and not facts.left_nothing:
             return None
-        if facts.supervisor is None and facts.asked:
-            with contextlib.suppress(OSError):  # a record that takes no word is nobody's, too
-                folder.claim(NOBODY)  # or by somebody who came just before us
+        if facts.supervisor is None and facts.command:
+            with contextlib.suppress(
+                OSError
+            ):  # a record that cannot be written has no supervisor either
+                folder.claim(NO_PROCESS)
             facts = folder.read()
-        command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
+        command = LocalCommand(run_id, folder, is_tty=bool(facts.command.get("tty")))
         if not is_living(facts.supervisor):
-            command.found_or_lost()
+            command.exit_or_lost()
         return command
 
     async def unended_runs(self) -> Sequence[str]:
-        """The runs of which something may still go on, whoever started them, in no order."""
+        """Return the runs that may still have processes, in no particular order."""
         return await anyio.to_thread.run_sync(self._unended_runs)
 
     def _unended_runs(self) -> list[str]:
@@ -351,50 +352,50 @@ class LocalShell:
         return [name for name in names if self._may_run(self._folder(name))]
 
     async def ended_runs(self) -> Sequence[EndedRun]:
-        """What ended commands still have on disk, in no order."""
+        """Return the ended runs that still have files, in no particular order."""
         return await anyio.to_thread.run_sync(self._ended_runs)
 
     def _ended_runs(self) -> list[EndedRun]:
-        found = list[EndedRun]()
-        with contextlib.suppress(FileNotFoundError):  # nothing was ever started
+        ended = list[EndedRun]()
+        with contextlib.suppress(FileNotFoundError):  # no command was started yet
             for name in os.listdir(self._root):
                 folder = self._folder(name)
-                if folder is not None and not self._is_looked_after(folder):
-                    with contextlib.suppress(OSError):  # it has just been forgotten
+                if folder is not None and not self._is_supervised(folder):
+                    with contextlib.suppress(OSError):  # it has just been removed
                         ended_s, size_bytes = folder.left_behind()
                         ended_at = _moment(ended_s, now=self._clock.now())
-                        found.append(
+                        ended.append(
                             EndedRun(run_id=name, ended_at=ended_at, size_bytes=size_bytes)
                         )
-        return found
+        return ended
 
     async def forget(self, run_id: str) -> None:
-        """Remove what an ended command left on disk; what it left running is ended first."""
+        """Remove the files of an ended command, after ending the processes it left."""
         folder = self._folder(run_id)
         if folder is None or not folder.exists():
             return
         facts = folder.read()
         if self._is_foreign(facts, folder):
-            self._removal.take(folder)
+            self._remover.remove(folder)
             return
         if not facts.left_nothing and (facts.ended is None or is_living(facts.supervisor)):
-            command = LocalCommand(run_id, folder, is_tty=bool(facts.asked.get("tty")))
+            command = LocalCommand(run_id, folder, is_tty=bool(facts.command.get("tty")))
             await command.stop(force=True)
-        self._removal.take(folder)
+        self._remover.remove(folder)
 
     def _may_run(self, folder: RunFolder | None) -> bool:
         facts = None if folder is None else folder.read()
-        if folder is None or facts is None or not facts.asked or self._is_foreign(facts, folder):
+        if folder is None or facts is None or not facts.command or self._is_foreign(facts, folder):
             return False
         if facts.supervisor is None:
-            return facts.ended is None  # a supervisor may still take it up
+            return facts.ended is None  # a supervisor may still claim it
         return _runs(facts)
 
-    def _is_looked_after(self, folder: RunFolder) -> bool:
+    def _is_supervised(self, folder: RunFolder) -> bool:
         facts = folder.read()
         return _runs(facts) and not self._is_foreign(facts, folder)
 
-    def _is_foreign(self, facts: RunFacts, folder: RunFolder) -> bool:
+    def _is_foreign(self, facts: RunRecord, folder: RunFolder) -> bool:
         return facts.is_foreign(folder.path, None if self._home is None else self._home.id)
 
     def _folder(self, run_id: str) -> RunFolder | None:
@@ -402,12 +403,12 @@ class LocalShell:
             return None
         return RunFolder(f"{self._root}/{run_id}")
 
-    def _asked(self, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
+    def _command_of(self, spec: CommandSpec, folder: RunFolder) -> dict[str, Any]:
         environment = command_environment(
             self._environ, spec.environment, folder=folder.path, is_tty=spec.tty
         )
-        shell = _found_shell(spec.shell or SHELL_DEFAULT, environment["PATH"])
-        # A shell would take a command that begins like an option for one.
+        shell = _shell_path(spec.shell or SHELL_DEFAULT, environment["PATH"])
+        # A shell would parse a command that begins with a sign as an option.
         cmd = f" {spec.cmd}" if spec.cmd.startswith(("-", "+")) else spec.cmd
         login = ["-l"] if spec.login else []
         return {
@@ -428,50 +429,56 @@ class LocalShell:
 
 
 def _moment(seconds: float, *, now: datetime) -> datetime:
-    """Return the time a file tells, which a command may have set: never one to come."""
+    """Return a file time, which a command may have set, limited to the present."""
     return datetime.fromtimestamp(min(max(0, seconds), now.timestamp()), UTC)
 
 
-def _runs(facts: RunFacts) -> bool:
-    """Whether anything of it runs: its supervisor stays as long as something is left below it."""
+def _runs(facts: RunRecord) -> bool:
+    """Whether the run has processes: its supervisor lives as long as any of them."""
     return not facts.left_nothing and is_living(facts.supervisor)
 
 
 @lru_cache(maxsize=SHELLS_KEPT_COUNT_MAX)
-def _found_shell(wanted: str, path: str) -> str:
-    found = shutil.which(wanted, path=path)
-    if found is None or ("/" in wanted and not os.path.isabs(wanted)):
+def _shell_path(name: str, path: str) -> str:
+    resolved = shutil.which(name, path=path)
+    if resolved is None or ("/" in name and not os.path.isabs(name)):
         raise CommandSpawnError(
-            f"there is no shell {wanted!r}", hint="name a shell that is installed, or none"
+            f"there is no shell {name!r}", hint="name a shell that is installed, or none"
         )
-    return os.path.abspath(found)
+    return os.path.abspath(resolved)
 
 
-def _claim_for_nobody(folder: RunFolder) -> bool:
-    """Whether nothing has begun in a folder, and nothing will."""
+def _claim_unstarted(folder: RunFolder) -> bool:
+    """Claim a run for no process; return whether it has not started and never will."""
     try:
-        return folder.claim(NOBODY)
+        return folder.claim(NO_PROCESS)
     except OSError as error:
         if folder.read().supervisor is not None:
             return False
-        folder.remove()  # nobody can claim it any more, so nothing runs for it
-        raise _no_place(error) from error
+        folder.remove()  # no supervisor can claim it any more, so nothing runs for it
+        raise _folder_error(error) from error
 
 
-def _no_place(error: OSError) -> CommandSpawnError:
-    if error.errno in ROOM_MAY_COME:
-        return CommandNoRoomError(f"a command has no place: {error.strerror}")
-    return CommandSpawnError(f"a command has no place: {error.strerror}")
+def _folder_error(error: OSError) -> CommandSpawnError:
+    if error.errno in NO_SPACE_ERRORS:
+        return CommandNoSpaceError(
+            f"the run folder of a command cannot be created: {error.strerror}"
+        )
+    return CommandSpawnError(f"the run folder of a command cannot be created: {error.strerror}")
 
 
-def _refusal(spec: CommandSpec, said: Mapping[str, Any]) -> CommandSpawnError | None:
-    """Return why no command runs, or nothing when one does."""
-    if not said:
-        return CommandSpawnError("nobody could look after the command", hint="try again")
-    if "pid" in said:
+def _refusal(spec: CommandSpec, reply: Mapping[str, Any]) -> CommandSpawnError | None:
+    """Return why no command was started, or None when one was."""
+    if not reply:
+        return CommandSpawnError("no supervisor is available for the command", hint="try again")
+    if "pid" in reply:
         return None
-    reason = os.strerror(said["errno"]) if said["errno"] else "it is no text a process can be given"
-    if said["failed"] == "workdir":
+    reason = (
+        os.strerror(reply["errno"])
+        if reply["errno"]
+        else "the command contains a character that no process argument can hold"
+    )
+    if reply["failed"] == "workdir":
         return CommandSpawnError(
             f"the working directory {spec.workdir} cannot be used: {reason}",
             hint="give an existing directory",

@@ -1,14 +1,14 @@
-"""Processes of this machine, as /proc shows them.
+"""Processes of this machine, read from /proc.
 
-Owns:  telling one process from another that got its number later, finding everything a process
-       started, and ending a set of processes for certain; reading a process's line of parents off
-       /proc.
-Rule 1: a number alone never identifies a process; number, start time and boot together do.
-Rule 2: this module is also loaded by the fork server, which sees the standard library only.
-Rule 3: every command of an agent lives under a supervisor, and every supervisor is a fork of a fork
-        server; what an agent's command starts, and leaves to itself, stays below one of them.
-Rule 4: a process that cannot be looked at any more counts as started by an agent: whoever asks
-        wants to know whether it may be trusted.
+Owns:  identifying a process beyond the reuse of its number, finding every descendant of a process,
+       killing a set of processes reliably, and telling whether an agent's command started a
+       process.
+Rule 1: a pid alone never identifies a process; pid, start time and boot id together do.
+Rule 2: every command of an agent runs under a supervisor, and every supervisor is a fork of a fork
+        server; what a command starts and detaches stays below one of them.
+Rule 3: a process that can no longer be inspected counts as started by an agent: the caller asks
+        whether it may trust it.
+Rule 4: the fork server imports this module, so it uses the standard library only.
 """
 
 import os
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 PROC: Final = Path("/proc")
-ROUNDS_COUNT_MAX: Final = 8  # of looking again for what was forked while we were ending the rest
+ROUNDS_COUNT_MAX: Final = 8  # passes, for processes forked while others were killed
 _GONE: Final = frozenset("ZXx")
 
 
 class ProcessIdentity(NamedTuple):
-    """One process, never mistaken for a later one with its number."""
+    """One process, distinct from later ones with the same pid."""
 
     pid: int
     start_ticks: int
@@ -32,7 +32,7 @@ class ProcessIdentity(NamedTuple):
 
 
 class ProcessFacts(NamedTuple):
-    """What the kernel says of a living process."""
+    """The kernel's facts about a living process."""
 
     pid: int
     parent: int
@@ -42,7 +42,7 @@ class ProcessFacts(NamedTuple):
 
 @cache
 def boot_id() -> str:
-    """Return what sets this boot of the machine apart: start times begin anew with each."""
+    """Return the id of this boot: process start times count from the boot."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -50,7 +50,7 @@ def boot_id() -> str:
 
 
 def facts_of(pid: int) -> ProcessFacts | None:
-    """Return the facts of a living process; one that has ended and was not collected is gone."""
+    """Return the facts of a living process; None for an exited one, zombies included."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -61,7 +61,7 @@ def facts_of(pid: int) -> ProcessFacts | None:
         return None
     finally:
         os.close(file)
-    # The name stands in parentheses and may hold anything, so what follows the last one counts.
+    # The name is in parentheses and may contain any character, so fields start after the last one.
     fields = text[text.rfind(b")") + 2 :].split()
     if len(fields) < 20 or fields[0].decode("ascii") in _GONE:
         return None
@@ -71,7 +71,7 @@ def facts_of(pid: int) -> ProcessFacts | None:
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """Return who has this number now, or nothing when nobody lives under it."""
+    """Return the identity of the process with this pid, or None when there is none."""
     facts = facts_of(pid)
     if facts is None:
         return None
@@ -79,10 +79,10 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 
 def open_living(identity: ProcessIdentity) -> int | None:
-    """Return a handle on the process, or nothing when it has ended.
+    """Open a pidfd of the process, or return None when it has ended.
 
-    The handle is opened before the identity is compared, so that it cannot come to stand for
-    another process in between.
+    The pidfd is opened before the identity is compared, so it cannot refer to a later process with
+    the same pid.
     """
     try:
         handle = os.pidfd_open(identity.pid)
@@ -95,39 +95,39 @@ def open_living(identity: ProcessIdentity) -> int | None:
 
 
 def is_living(identity: ProcessIdentity | None) -> bool:
-    """Whether this very process is still there."""
+    """Whether exactly this process is alive."""
     return identity is not None and identity_of(identity.pid) == identity
 
 
 def living() -> list[ProcessFacts]:
-    """Return every living process we can see."""
-    found = (facts_of(int(name)) for name in os.listdir(PROC) if name.isdecimal())
-    return [facts for facts in found if facts is not None]
+    """Return every visible living process."""
+    processes = (facts_of(int(name)) for name in os.listdir(PROC) if name.isdecimal())
+    return [facts for facts in processes if facts is not None]
 
 
 def descendants_of(ancestor: int) -> list[ProcessFacts]:
-    """Return everything a process started, directly or not."""
+    """Return all living descendants of a process."""
     children: dict[int, list[ProcessFacts]] = {}
     for facts in living():
         children.setdefault(facts.parent, []).append(facts)
-    found: list[ProcessFacts] = []
-    fresh = [ancestor]
-    while fresh:
-        born = children.pop(fresh.pop(), [])
-        found.extend(born)
-        fresh.extend(each.pid for each in born)
-    return found
+    descendants: list[ProcessFacts] = []
+    unvisited = [ancestor]
+    while unvisited:
+        started = children.pop(unvisited.pop(), [])
+        descendants.extend(started)
+        unvisited.extend(each.pid for each in started)
+    return descendants
 
 
 def marked_with(marker: bytes) -> list[ProcessFacts]:
-    """Return the processes whose first environment holds the marker, a whole NAME=value."""
-    found: list[ProcessFacts] = []
+    """Return the processes whose initial environment contains the marker, a whole NAME=value."""
+    processes: list[ProcessFacts] = []
     for name in os.listdir(PROC):
         if name.isdecimal() and marker in _environment(name):
             facts = facts_of(int(name))
             if facts is not None:
-                found.append(facts)
-    return found
+                processes.append(facts)
+    return processes
 
 
 def _environment(pid: str) -> list[bytes]:
@@ -139,7 +139,7 @@ def _environment(pid: str) -> list[bytes]:
 
 
 def send(processes: Iterable[ProcessFacts], *signals: int) -> None:
-    """Send signals to each of the processes; those that have ended meanwhile are no matter."""
+    """Send signals to the processes; those that have exited meanwhile are skipped."""
     for facts in processes:
         for number in signals:
             try:
@@ -148,33 +148,33 @@ def send(processes: Iterable[ProcessFacts], *signals: int) -> None:
                 break
 
 
-def end_for_certain(find: Callable[[], list[ProcessFacts]]) -> bool:
-    """Kill what `find` finds until it finds nothing; False when something is still there.
+def kill_all(find: Callable[[], list[ProcessFacts]]) -> bool:
+    """Kill what `find` returns until it returns nothing; False when processes remain.
 
-    Whole groups are killed at once: a group that forks cannot outrun that, one process after the
-    other it might.
+    Whole process groups are killed at once, because a group that keeps forking could outrun
+    killing its processes one by one.
     """
     own_group = os.getpgrp()
     for _ in range(ROUNDS_COUNT_MAX):
-        found = find()
-        if not found:
+        processes = find()
+        if not processes:
             return True
-        for group in {facts.group for facts in found} - {0, 1, own_group}:
+        for group in {facts.group for facts in processes} - {0, 1, own_group}:
             try:
                 os.killpg(group, signal.SIGKILL)
             except OSError:
                 continue
-        send((facts for facts in found if facts.group == own_group), signal.SIGKILL)
+        send((facts for facts in processes if facts.group == own_group), signal.SIGKILL)
     return not find()
 
 
 def last_pid() -> int:
-    """Return the number the newest process or thread got: a cheap sign of how much was forked."""
+    """Return the pid of the newest process or thread, a cheap measure of forks."""
     return _load(4)
 
 
 def tasks_count() -> int:
-    """Return how many processes and threads there are on the machine."""
+    """Return the number of processes and threads on the machine."""
     return _load(3)
 
 
@@ -197,7 +197,7 @@ _INIT: Final = 1
 
 
 def runs_for_an_agent(pid: int) -> bool:
-    """Whether a fork server, of whichever runtime, is among the process's parents."""
+    """Whether the process descends from the fork server of any runtime."""
     for _ in range(_GENERATIONS_COUNT_MAX):
         if pid <= _INIT:
             return False

@@ -1,33 +1,33 @@
-"""What one command has on disk: a folder named by its run id.
+"""The run folder: what one command has on disk, in a folder named by its run id.
 
-Owns:  the allow-list. A variable that is not named here does not pass, so a key or a token of the
-       runtime cannot reach a command by being forgotten; the one way in which a file of a run
-       folder is opened for reading; these names, reading and writing the record, and the signals a
-       supervisor heeds, together with the lock that says whom they are for.
-Rule 1: a command knows its run folder and may make what it likes there: a folder, a pipe with a
-        name, a link, a file of any size. Opening never waits and never follows a link, and what is
-        no plain file is as good as none. How much is read is the reader's to bound.
-Rule 2: a file that cannot be opened because we hold too many is still there: that is told apart.
-Rule 3: this module is also loaded by the fork server, which sees the standard library only.
-Rule 4: a line is appended with one write and never changed. Of two lines of a kind the first one
-        counts, which makes the record a place where two processes can agree (see `claim`).
-Rule 5: a line that was cut short, by a full disk or a power cut, counts as none; its writer gets an
-        error and may write it again.
-Rule 6: few files are made, since making one costs more than all the rest.
-Rule 7: a supervisor looks after one run at a time, and after another one only when the record of
-        the last says that nothing is left of it, and no process holds that record. A process that
-        holds it and finds something left can signal the supervisor, and means this run.
-Rule 8: the command can reach all of this and may have written any of it. A record that is no plain
-        file says nothing; of one that is, only what has the right form counts.
-Rule 9: a folder that was copied with its home names processes of the original. Which home started
-        the run is part of its record; those of another home are never acted on.
-Rule 10: this module is also loaded by the fork server, which sees the standard library only.
+Owns:  the file names, the run record (`run.jsonl`), the environment allow-list, the signals a
+       supervisor handles, and the lock that tells whom they are for; the only way files of a run
+       folder are opened for reading.
+Rule 1: only environment variables on the allow-list reach a command, so a key or token of the
+        runtime cannot leak because it was forgotten.
+Rule 2: a command knows its run folder and may create anything in it: a folder, a FIFO, a link, a
+        file of any size. Opening never blocks and never follows a link; anything but a regular file
+        counts as absent. The reader bounds how much it reads.
+Rule 3: failing to open a file because too many are open is reported apart from absence.
+Rule 4: a record line is appended with one write and never changed. Of two lines of a kind the first
+        counts, so two processes can agree through the record (see `claim`).
+Rule 5: a line cut short by a full disk or a power cut counts as absent; its writer gets an error
+        and may write it again.
+Rule 6: few files are created, because creating a file costs more than all other work here.
+Rule 7: a supervisor serves one run at a time. It takes another one only when the record of the last
+        says that nothing is left running, and no process holds that record open. A process that
+        holds the record and finds something left may signal the supervisor, and means this run.
+Rule 8: the command can write to every file here. A record that is not a regular file is ignored; of
+        a regular one only well-formed lines count.
+Rule 9: a folder that was copied with its home names processes of the original. The record names the
+        home that started the run; runs of another home are never acted on.
+Rule 10: the fork server imports this module, so it uses the standard library only.
 
-    run.jsonl        what is known of it, a line each: how it was asked for and by which home, who
-                     looks after it, which process it is, how it ended
-    stdout, stderr   what it wrote, made with the first byte; a terminal has `combined` instead
-    combined         of two streams that have both written: everything, in the order it came
-    input            a pipe with a name, for commands that accept input
+    run.jsonl        the record, one line per fact: the request and its home, the supervisor, the
+                     process, the end
+    stdout, stderr   output, created with the first byte; a terminal has `combined` instead
+    combined         both streams in the order of arrival, once both have written
+    input            a FIFO, for commands that accept input
 """
 
 import errno
@@ -43,34 +43,34 @@ from typing import Any, Final, NamedTuple
 
 from holon.adapters.exec.process_table import ProcessIdentity
 
-PASSED: Final = frozenset(
+PASSED_VARIABLES: Final = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"}
 )
 PASSED_PREFIX: Final = "LC_"
 PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TERMINAL_DEFAULT: Final = "xterm-256color"
-RUN_MARKER: Final = "HOLON_RUN"  # the folder of the run: unlike its id, nobody else has it
+RUN_MARKER: Final = "HOLON_RUN"  # holds the run folder, which is unique, unlike the run id
 
 
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of our own environment others may see."""
-    found = {
+def passed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of our environment that commands may see."""
+    environment = {
         name: value
         for name, value in environ.items()
-        if name in PASSED or name.startswith(PASSED_PREFIX)
+        if name in PASSED_VARIABLES or name.startswith(PASSED_PREFIX)
     }
-    found.setdefault("PATH", PATH_DEFAULT)
-    return found
+    environment.setdefault("PATH", PATH_DEFAULT)
+    return environment
 
 
 def command_environment(
     environ: Mapping[str, str], added: Mapping[str, str], *, folder: str, is_tty: bool
 ) -> dict[str, str]:
     """Return the whole environment of a command."""
-    found = passed_on(environ)
+    environment = passed_environment(environ)
     if is_tty:
-        found.setdefault("TERM", TERMINAL_DEFAULT)
-    return {**found, **added, "HOLON_RUNTIME": "1", RUN_MARKER: folder}
+        environment.setdefault("TERM", TERMINAL_DEFAULT)
+    return {**environment, **added, "HOLON_RUNTIME": "1", RUN_MARKER: folder}
 
 
 def marker_of(folder: str) -> bytes:
@@ -78,14 +78,14 @@ def marker_of(folder: str) -> bytes:
     return os.fsencode(f"{RUN_MARKER}={folder}")
 
 
-SCARCE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # it passes by itself
-WARY: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+DESCRIPTOR_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+UNTRUSTED_OPEN_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
-def opened_plain(path: str) -> int | None:
-    """Return a handle to read from, or nothing where there is no plain file to be had."""
+def open_regular_file(path: str) -> int | None:
+    """Open a regular file for reading; None where there is none."""
     try:
-        file = os.open(path, os.O_RDONLY | WARY)
+        file = os.open(path, os.O_RDONLY | UNTRUSTED_OPEN_FLAGS)
     except OSError:
         return None
     if stat.S_ISREG(os.fstat(file).st_mode):
@@ -94,10 +94,10 @@ def opened_plain(path: str) -> int | None:
     return None
 
 
-def opened_pipe(path: str) -> int | None:
-    """Return a handle to write to a pipe with a name, or nothing when nobody reads it."""
+def open_fifo(path: str) -> int | None:
+    """Open a FIFO for writing; None where there is none or it has no reader."""
     try:
-        pipe = os.open(path, os.O_WRONLY | WARY)
+        pipe = os.open(path, os.O_WRONLY | UNTRUSTED_OPEN_FLAGS)
     except OSError:
         return None
     if stat.S_ISFIFO(os.fstat(pipe).st_mode):
@@ -106,57 +106,59 @@ def opened_pipe(path: str) -> int | None:
     return None
 
 
-def is_within_reach(path: str) -> bool:
-    """Whether looking at a file says anything; not so while we have no handle to spare."""
+def can_be_opened(path: str) -> bool:
+    """Whether opening the file can succeed; not so while no file descriptor is free."""
     try:
-        os.close(os.open(path, os.O_RDONLY | WARY))
+        os.close(os.open(path, os.O_RDONLY | UNTRUSTED_OPEN_FLAGS))
     except OSError as error:
-        return error.errno not in SCARCE
+        return error.errno not in DESCRIPTOR_SHORTAGE
     return True
 
 
 RECORD_BYTES_MAX: Final = 2 * 1024 * 1024  # a command of 96 KiB, escaped, with its environment
-SAID_BYTES_MAX: Final = 4 * 1024  # of a line, but for the one with the command
-RECORD_LINES_COUNT_MAX: Final = 4_096  # a handful, and what a full disk cut short
+SHORT_LINE_BYTES_MAX: Final = 4 * 1024  # of a line, except the one with the command
+RECORD_LINES_COUNT_MAX: Final = 4_096  # a few, plus lines that a full disk cut short
 PRIVATE_FILE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
-# How a supervisor that was found here is asked to end its command.
+# The signals that ask a supervisor to end its command.
 POLITE: Final = signal.SIGTERM
 FORCED: Final = signal.SIGUSR1
-NOBODY: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
-ROOM_MAY_COME: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+NO_PROCESS: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
+NO_SPACE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 NUMBER_MAX: Final = 2**31 - 1  # of a process, a signal or an exit status
-_SAYS: Final = re.compile(rb'\{"(asked|supervisor|process|ended)": ')
-_APPEND: Final = os.O_WRONLY | os.O_APPEND | WARY
+_LINE_KIND: Final = re.compile(rb'\{"(asked|supervisor|process|ended)": ')
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | UNTRUSTED_OPEN_FLAGS
 
 
-class RunFacts(NamedTuple):
-    """What the record says."""
+class RunRecord(NamedTuple):
+    """The content of a run record."""
 
-    asked: Mapping[str, Any]
+    command: Mapping[str, Any]
     supervisor: ProcessIdentity | None
     process: ProcessIdentity | None
     ended: Mapping[str, Any] | None
 
     @property
     def left_nothing(self) -> bool:
-        """Whether it has ended and nothing runs on: its supervisor goes, and writes no more."""
+        """Whether it ended and nothing is left running: its supervisor exits and writes no more."""
         return self.ended is not None and self.ended.get("alone") is True
 
     def is_foreign(self, folder: str, home_id: str | None) -> bool:
-        """Whether another home started this, of which the one with this id is a copy.
+        """Whether the original of the home with this id started the run.
 
-        A run of an older version does not name its home; its commands were told their folder.
+        The record of an older version does not name the home; it holds the folder's path instead.
         """
-        if not self.asked:
+        if not self.command:
             return False
-        match self.asked.get("home"):
+        match self.command.get("home"):
             case {"id": str() as started_by}:
                 return home_id is not None and started_by != home_id
             case _:
-                environment = self.asked.get("environment")
-                told = environment.get(RUN_MARKER) if isinstance(environment, dict) else None
-                return isinstance(told, str) and told != folder
+                environment = self.command.get("environment")
+                marked_folder = (
+                    environment.get(RUN_MARKER) if isinstance(environment, dict) else None
+                )
+                return isinstance(marked_folder, str) and marked_folder != folder
 
 
 class RunFolder:
@@ -168,21 +170,21 @@ class RunFolder:
         self.record = f"{self.path}/run.jsonl"
         self.combined = f"{self.path}/combined"
 
-    def make(self, asked: Mapping[str, Any], *, takes_input: bool) -> None:
-        """Make the folder with what the supervisor needs; FileExistsError when the id was used."""
+    def make(self, command: Mapping[str, Any], *, takes_input: bool) -> None:
+        """Create the folder for a supervisor; FileExistsError when the id was used."""
         os.mkdir(self.path, PRIVATE_FOLDER)
-        self._append({"asked": asked}, flags=os.O_CREAT | os.O_EXCL)
+        self._append({"asked": command}, flags=os.O_CREAT | os.O_EXCL)
         if takes_input:
             os.mkfifo(self.input, PRIVATE_FILE)
 
     def exists(self) -> bool:
-        """Whether a command was ever asked for under this id."""
+        """Whether a command was requested under this id."""
         return os.path.isdir(self.path)
 
     def remove(self) -> None:
-        """Remove the folder with its files; OSError when a command has put folders there."""
+        """Remove the folder with its files; OSError when a command created folders in it."""
         try:
-            if os.path.islink(self.path):  # what it leads to is none of ours
+            if os.path.islink(self.path):  # the link's target is not ours
                 os.unlink(self.path)
                 return
             with os.scandir(self.path) as entries:
@@ -193,9 +195,9 @@ class RunFolder:
             return
 
     def left_behind(self) -> tuple[float, int]:
-        """Return when its record was last added to, and how many bytes all files have.
+        """Return the time of the last record line, and the bytes of all files.
 
-        Where the record is gone, the folder says when it went.
+        Where the record is gone, the folder's own time says when it was removed.
         """
         with os.scandir(self.path) as entries:
             size_bytes = sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
@@ -206,13 +208,13 @@ class RunFolder:
         return changed.st_mtime, size_bytes
 
     def claim(self, identity: ProcessIdentity) -> bool:
-        """Record the supervisor of the command unless one is recorded; whether this one holds."""
+        """Record the supervisor unless one is recorded; return whether this one is."""
         return self.claimed(identity) is not None
 
-    def claimed(self, identity: ProcessIdentity) -> RunFacts | None:
-        """Claim the command, and return what is known of it when that holds.
+    def claimed(self, identity: ProcessIdentity) -> RunRecord | None:
+        """Claim the command; return its record if the claim succeeded.
 
-        A runtime that finds no supervisor claims the run for none, so that one that comes late
+        A runtime that finds no supervisor claims the run for NO_PROCESS, so that a late supervisor
         cannot start a command that was already reported as lost.
         """
         self._append({"supervisor": identity._asdict()})
@@ -220,20 +222,20 @@ class RunFolder:
         return facts if facts.supervisor == identity else None
 
     def started(self, process: ProcessIdentity) -> None:
-        """Say which process the command is."""
+        """Record the process of the command."""
         self._append({"process": process._asdict()})
 
     def ended(
         self, *, exit_status: int, signal_number: int | None, stopped: str | None, is_alone: bool
     ) -> None:
-        """Say how the command ended, and whether it left nothing behind that runs."""
-        said = {"exit_status": exit_status, "signal": signal_number, "stopped": stopped}
-        self._append({"ended": said | {"alone": is_alone}})
+        """Record how the command ended, and whether nothing is left running."""
+        status = {"exit_status": exit_status, "signal": signal_number, "stopped": stopped}
+        self._append({"ended": status | {"alone": is_alone}})
 
     def hold(self) -> int | None:
-        """Return a handle: until it is closed, the supervisor of the run takes on no other one.
+        """Lock the run: until the returned descriptor is closed, its supervisor serves no other.
 
-        Nothing when the run is over, or its record cannot be had.
+        None when the run is over, or its record cannot be opened.
         """
         record = self.opened()
         if record is None:
@@ -244,26 +246,26 @@ class RunFolder:
         return None
 
     def opened(self) -> int | None:
-        """Return a handle of the record, which stays the same when the folder is removed."""
-        return opened_plain(self.record)
+        """Open the record; the descriptor stays valid when the folder is removed."""
+        return open_regular_file(self.record)
 
-    def read(self) -> RunFacts:
-        """Return what the record says; a record that cannot be read says nothing."""
-        said: dict[str, Any] = {}
+    def read(self) -> RunRecord:
+        """Return the record; one that cannot be read is empty."""
+        entries: dict[str, Any] = {}
         for line in self._lines():
             name = _name_of(line)
-            if name is None or name in said:  # what a command has added costs only a look
+            if name is None or name in entries:  # a duplicate is not decoded
                 continue
             try:
-                said[name] = json.loads(line)[name]
+                entries[name] = json.loads(line)[name]
             except (ValueError, RecursionError):
                 continue
-        asked = said.get("asked")
-        return RunFacts(
-            asked=asked if isinstance(asked, dict) else {},
-            supervisor=identity_said(said.get("supervisor")),
-            process=identity_said(said.get("process")),
-            ended=_ending(said.get("ended")),
+        command = entries.get("asked")
+        return RunRecord(
+            command=command if isinstance(command, dict) else {},
+            supervisor=identity_from(entries.get("supervisor")),
+            process=identity_from(entries.get("process")),
+            ended=_ending(entries.get("ended")),
         )
 
     def streams(self, *, is_tty: bool) -> Sequence[str]:
@@ -285,19 +287,19 @@ class RunFolder:
             os.close(record)
 
     def _append(self, content: Mapping[str, Any], *, flags: int = 0) -> None:
-        # Plain ASCII: an argument that is no Unicode comes back as the same bytes. The line begins
-        # anew, so that one cut short before it spoils nothing.
+        # Plain ASCII: an argument that is not Unicode comes back as the same bytes. A leading line
+        # feed separates this line from one that was cut short before it.
         line = b"\n" + json.dumps(content).encode("ascii") + b"\n"
         record = os.open(self.record, _APPEND | flags, PRIVATE_FILE)
         try:
-            if os.write(record, line) < len(line):  # the disk took what it had room for
+            if os.write(record, line) < len(line):  # a partial write: the disk is full
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(record)
 
 
 def is_held(record: int) -> bool:
-    """Whether a process holds the run of this record."""
+    """Whether a process holds the lock of this run."""
     return not _is_locked(record, fcntl.LOCK_EX)
 
 
@@ -310,16 +312,16 @@ def _is_locked(record: int, kind: int) -> bool:
 
 
 def _name_of(line: bytes) -> str | None:
-    """Return what a line of ours is about; nothing when it is none of ours."""
-    found = _SAYS.match(line)
-    if found is None or (len(line) > SAID_BYTES_MAX and found[1] != b"asked"):
+    """Return the kind of a record line; None when it is malformed."""
+    match = _LINE_KIND.match(line)
+    if match is None or (len(line) > SHORT_LINE_BYTES_MAX and match[1] != b"asked"):
         return None
-    return found[1].decode("ascii")
+    return match[1].decode("ascii")
 
 
-def identity_said(said: Any) -> ProcessIdentity | None:
-    """Return who is named, or nothing when that is no process."""
-    match said:
+def identity_from(value: Any) -> ProcessIdentity | None:
+    """Return the process identity in a JSON value, or None when it is malformed."""
+    match value:
         case {
             "pid": int() as pid,
             "start_ticks": int() as start_ticks,
@@ -331,10 +333,10 @@ def identity_said(said: Any) -> ProcessIdentity | None:
             return None
 
 
-def _ending(said: Any) -> Mapping[str, Any] | None:
-    match said:
+def _ending(value: Any) -> Mapping[str, Any] | None:
+    match value:
         case {"exit_status": int() as status, "signal": None | int() as number}:
             is_number = abs(status) <= NUMBER_MAX and abs(number or 0) <= NUMBER_MAX
-            return said if is_number else None
+            return value if is_number else None
         case _:
             return None

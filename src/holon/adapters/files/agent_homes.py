@@ -1,23 +1,23 @@
-"""Homes of agents that are about to be born, and the end of those made for one run.
+"""Agent homes: provision a new agent's home, complete it, remove it.
 
-Owns:  what is in a home from the first moment on, and the modes of it; building a home in a scratch
-       directory, giving it its name, and undoing that; removing the homes of past one-shot runs.
-Rule 1: everything is the owner's alone: directories 0700, files 0600.
-Rule 2: `complete_home` adds what is missing. A file that is there, whatever it is, stays as it is:
-        it appears by being linked into place, which the system refuses where a name is taken.
-Rule 3: AGENTS.md is the template's text and the guidance about the home, once.
-Rule 4: a home is complete, skills and provenance included, before it has its name. Whatever fails
-        until then leaves nothing where agents live.
-Rule 5: `agents/.births/<agent>` is there from the first step until the birth is settled, so a
-        process that was killed in between leaves a sign, and only a home that carries this sign is
-        ever taken away. The sign names the very directory, so another one is safe.
-Rule 6: a directory that was there before is completed or refused, never replaced.
-Rule 7: the default agent is never left without guidance: where the user's holon-default cannot be
-        used, it gets the one in the package, and the log says so. It is the first agent of every
-        HOLON_HOME; whoever asks for holon-default later is refused, as with any template.
-Rule 8: a home that is removed first leaves its place, into `agents/.removed`, in one step; what a
-        killed process left there goes with the next look. Folders are opened without following a
-        link, and everything is done relative to them: an agent's command may put links anywhere.
+Owns:  the content and modes of a home; building it in a scratch directory, renaming it into place
+       and undoing that; removing the homes of past one-shot runs.
+Rule 1: everything is private to the owner: directories 0700, files 0600.
+Rule 2: a home is complete, with skills and provenance, before it gets its name. A failure until
+        then leaves nothing among the agents.
+Rule 3: `agents/.births/<agent>` exists from the first step until provisioning is settled, so a
+        process that was killed in between leaves a marker, and only a home with this marker is ever
+        removed. The marker identifies the directory itself, so another directory is safe.
+Rule 4: a directory that existed before is completed or refused, never replaced. Completing adds
+        what is missing; an existing file of any kind stays: files appear by a hard link, which the
+        system refuses where the name is taken.
+Rule 5: AGENTS.md is the template's text and the guidance about the home, once.
+Rule 6: the default agent always gets guidance: when the user's holon-default cannot be used, it
+        gets the packaged one, and the log says so. It is the first agent of every HOLON_HOME; a
+        later request for holon-default is refused, as with any template.
+Rule 7: a home that is removed is first renamed into `agents/.removed`; what a killed process left
+        there is removed by the next pass. Folders are opened without following links and everything
+        is done relative to their descriptors: an agent's command may create links anywhere.
 """
 
 import errno
@@ -125,7 +125,7 @@ _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _log = logging.getLogger(__name__)
 
 
-class HomeBirths:
+class FileAgentHomes:
     """The homes under one HOLON_HOME."""
 
     def __init__(self, home: Path, templates: TemplateStore, skills: SkillInstaller) -> None:

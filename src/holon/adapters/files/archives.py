@@ -1,19 +1,22 @@
-"""One directory out of an archive, and nothing besides.
+"""Extract one directory from a gzipped tar archive, safely.
 
-Owns:  which members are written, which are passed over, and which spoil the whole archive; finding
-       the directory of a named skill in a repository's archive.
-Rule 1: a name that leads out of the archive spoils it, wherever it stands. Links and devices are
-        passed over in a repository, where they are ordinary, also when all of it is wanted; in a
-        directory that is wanted they spoil it, but for links to its own files, which are copied.
-Rule 2: everything is below one top directory, as GitHub packs a repository; a stray is refused.
+Owns:  which members are written, which are skipped and which make the archive invalid; finding the
+       directory of a named skill in a repository's archive.
+Rule 1: a name that leads out of the archive makes it invalid, wherever it occurs. Links and devices
+        are skipped in a repository, where they are ordinary, also when all of it is extracted; in
+        one wanted directory they make the archive invalid, except for links to its own files, which
+        are copied.
+Rule 2: everything is below one top directory, as GitHub packs a repository; a member outside it is
+        refused.
 Rule 3: unpacked bytes, entries and names are bounded, whatever a header claims, and no header makes
         the reader hold more than a few kilobytes. What is not understood (sparse files, unknown
-        kinds) is refused, never guessed.
-Rule 4: `tarfile` reads each header. Its own loop over members is not used: a few bytes keep it busy
-        for seconds, and a damaged header is the end of the archive to it (decision 0036).
-Rule 5: a skill goes by the name of its directory; where no directory has it, by the name its front
-        matter gives it; and one that is the whole repository also by that of the repository.
-Rule 6: a usual place wins over any other. Two skills that fit equally are an error that names them.
+        kinds) is refused.
+Rule 4: `tarfile` parses each header. Its own iteration is not used: a few bytes keep it busy for
+        seconds, and it takes a damaged header for the end of the archive (decision 0036).
+Rule 5: a skill is found by the name of its directory, then by the name in its front matter, then,
+        if it is the whole repository, by the repository's name.
+Rule 6: a conventional location wins over any other. Two equally good matches are an error that
+        names them.
 """
 
 import gzip

@@ -1,10 +1,10 @@
-"""The templates and skills that come with Holon.
+"""The templates and skills that ship with Holon.
 
-Owns:  finding them in the package, and seeding the templates where the user's own are.
-Rule 1: a template that is not there is put there. One that is there is replaced only while it is,
-        file by file, what Holon itself put there last; anything else is the user's.
-Rule 2: what Holon put there is written down beside it, as hashes.
-Rule 3: seeding never stands in the way of a start: what cannot be done is told and left.
+Owns:  finding them in the package, and installing the templates among the user's own.
+Rule 1: a missing template is installed. An existing one is updated only while each of its files is
+        what Holon last installed; anything else belongs to the user.
+Rule 2: the hashes of what Holon installed are recorded beside it.
+Rule 3: installing never blocks a start: a failure is logged and skipped.
 """
 
 import hashlib

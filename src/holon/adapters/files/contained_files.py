@@ -1,9 +1,9 @@
-"""The files port, on the disk.
+"""The files port on disk: read and replace files inside a root.
 
-Owns:  reading and replacing regular files beneath a root, off the event loop.
-Rule 1: what is no regular file is never opened for reading: a pipe, a device or a socket is refused
-        by what it is.
-Rule 2: a replacement that has begun is not abandoned when its caller goes away.
+Owns:  reading and replacing regular files below a root, off the event loop.
+Rule 1: only regular files are opened for reading: a FIFO, a device or a socket is refused by its
+        kind.
+Rule 2: a replacement that has begun is completed even when its caller is cancelled.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""The ledger of episodes, as a file of lines in an agent's home.
+"""The episode ledger: a JSON Lines file in an agent's home.
 
 Owns:  `.holon/ledger/context_episodes.jsonl` below an agent's home.
-Rule 1: the file only grows, by whole lines; a line that was cut short by the end of a process goes
-        before the next one is added.
-Rule 2: the way to it is walked without following a link: an agent may write in its own home.
+Rule 1: the file only grows, by whole lines; a partial line left by a killed process is removed
+        before the next line is appended.
+Rule 2: the path is walked without following links, because an agent may write to its own home.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Directories of GitHub repositories, one tree at one ref.
+"""Fetch a directory of a GitHub repository at a ref.
 
-Owns:  fetching a repository's archive over HTTPS, and taking one directory out of it.
-Rule 1: only the configured server is ever asked, also after a redirect. Plain http is for a server
-        on this machine alone.
-Rule 2: what is fetched is bounded in bytes and time, and no credential is sent with the request.
+Owns:  fetching a repository's archive over HTTPS and extracting one directory of it.
+Rule 1: only the configured server is contacted, also after a redirect. Plain http is allowed for a
+        server on this machine only.
+Rule 2: a download is bounded in bytes and time, and carries no credential.
 Rule 3: a failure leaves at most files in the caller's scratch directory.
 """
 

@@ -1,20 +1,17 @@
-"""AGENTS.md, from its three places.
+"""Instruction files: AGENTS.md from its three places, and the digests of instruction sources.
 
-Owns:  where guidance is looked for, how much of it is read, and what is said when it cannot be;
-       finding AGENTS.md, the two memory files and the agent's own skills, and their digests.
-Rule 1: the places are the user's `~/.agents`, the agent's home and the workspace's anchor. The
-        directory a shell is in, and a worktree, are never looked at. CLAUDE.md is read at the
-        anchor only, and only where there is no AGENTS.md.
-Rule 2: files are read as they are at that moment: an edit counts from the next prompt on. What has
-        not changed since it was read is remembered instead.
+Owns:  where guidance is looked for, how much of it is read, and the problems reported; finding
+       AGENTS.md, the two memory files and the agent's own skills, and their digests.
+Rule 1: the places are the user's `~/.agents`, the agent's home and the workspace's anchor; never a
+        shell's current directory or a worktree. CLAUDE.md is read at the anchor only, and only
+        where there is no AGENTS.md.
+Rule 2: an edit takes effect with the next prompt. A file that has not changed since it was read is
+        not read again: a check costs one stat. So a home with few files is checked on the event
+        loop; a thread would take many times as long, twice for every command.
 Rule 3: a link is followed while it stays inside its place. One that leads out of a workspace or a
-        home is not: who writes there must not choose what of this machine goes into a prompt. The
+        home is not: its author must not choose which files of this machine enter a prompt. The
         user's own `~/.agents` may link anywhere.
-Rule 4: nothing here raises because of a file.
-Rule 5: a file that has not changed since it was read is not read again: a look costs one stat each.
-        So a look at a home with few files is taken at once: asking a thread for it would take many
-        times as long, twice for every command.
-Rule 6: nothing here raises because of a file, and nothing waits for one: a pipe has no content.
+Rule 4: no file makes this module raise or block: a FIFO has no content.
 """
 
 import hashlib
@@ -56,14 +53,14 @@ _KINDS: Final = {
 _FILES_KEPT_COUNT_MAX: Final = 256
 
 
-class _Look(NamedTuple):
+class _LoadedFile(NamedTuple):
     """What came of looking for one file."""
 
     found: LoadedInstructions | None = None
     problem: str | None = None
 
 
-_NOTHING: Final = _Look()
+_NOTHING: Final = _LoadedFile()
 
 
 class InstructionFiles:
@@ -71,7 +68,7 @@ class InstructionFiles:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user = None if user_home is None else user_home / USER_FOLDER
-        self._known: Lru[str, tuple[Stamp | None, _Look]] = Lru(_FILES_KEPT_COUNT_MAX)
+        self._known: Lru[str, tuple[Stamp | None, _LoadedFile]] = Lru(_FILES_KEPT_COUNT_MAX)
 
     async def load(self, *, agent_home: str, workspace_anchor: str | None) -> LoadedGuidance:
         """Return the guidance for an agent in a workspace, in the order of its sources."""
@@ -89,7 +86,7 @@ class InstructionFiles:
             problems=tuple(look.problem for look in looks if look.problem is not None),
         )
 
-    def _look(self, source: InstructionSource, place: str, name: str) -> _Look:
+    def _look(self, source: InstructionSource, place: str, name: str) -> _LoadedFile:
         path = f"{place}/{name}"
         try:
             facts = os.lstat(path)
@@ -105,18 +102,18 @@ class InstructionFiles:
         return known[1]
 
 
-def _look(source: InstructionSource, place: str, name: str) -> _Look:
+def _look(source: InstructionSource, place: str, name: str) -> _LoadedFile:
     path = f"{place}/{name}"
     try:
         handle = _opened(source, place, name)
     except PathEscapeError:
-        return _Look(problem=f"{path} is not used: it leads out of {place}")
+        return _LoadedFile(problem=f"{path} is not used: it leads out of {place}")
     except (OSError, ValueError, FileRefusedError) as error:
-        return _Look(problem=f"{path} is not used: {_why(error)}")
+        return _LoadedFile(problem=f"{path} is not used: {_why(error)}")
     try:
         return _read(handle, source, path)
     except OSError as error:
-        return _Look(problem=f"{path} is not used: {_why(error)}")
+        return _LoadedFile(problem=f"{path} is not used: {_why(error)}")
     finally:
         os.close(handle)
 
@@ -138,18 +135,18 @@ def _opened(source: InstructionSource, place: str, name: str) -> int:
         os.close(folder)
 
 
-def _read(handle: int, source: InstructionSource, path: str) -> _Look:
+def _read(handle: int, source: InstructionSource, path: str) -> _LoadedFile:
     facts = os.fstat(handle)
     if not stat.S_ISREG(facts.st_mode):
         what = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
-        return _Look(problem=f"{path} is not used: it is {what}")
+        return _LoadedFile(problem=f"{path} is not used: it is {what}")
     with os.fdopen(handle, "rb", closefd=False) as file:
         content = file.read(INSTRUCTIONS_BYTES_MAX + 1)
     is_cut = len(content) > INSTRUCTIONS_BYTES_MAX
     content = content[:INSTRUCTIONS_BYTES_MAX]
     text = _text(content, is_cut=is_cut)
     if text is None:
-        return _Look(problem=f"{path} is not used: it is not UTF-8 text; save it as UTF-8")
+        return _LoadedFile(problem=f"{path} is not used: it is not UTF-8 text; save it as UTF-8")
     found = LoadedInstructions(
         source=source,
         kind=_KINDS[os.path.basename(path)],
@@ -160,7 +157,7 @@ def _read(handle: int, source: InstructionSource, path: str) -> _Look:
         truncated=is_cut,
     )
     said = f"{path} is cut: only its first {INSTRUCTIONS_BYTES_MAX} of {facts.st_size} bytes count"
-    return _Look(found=found, problem=said if is_cut else None)
+    return _LoadedFile(found=found, problem=said if is_cut else None)
 
 
 def _text(content: bytes, *, is_cut: bool) -> str | None:
@@ -186,7 +183,7 @@ _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _AT_ONCE_COUNT_MAX: Final = 16
 
 
-class _Known(NamedTuple):
+class _CachedSource(NamedTuple):
     stamp: Stamp | None
     sha256: str
 
@@ -196,7 +193,7 @@ class FileInstructionSources:
 
     def __init__(self) -> None:
         self._skills = SkillScan(None)
-        self._known: Lru[str, dict[str, _Known]] = Lru(SKILL_ROOTS_KEPT_COUNT_MAX)
+        self._known: Lru[str, dict[str, _CachedSource]] = Lru(SKILL_ROOTS_KEPT_COUNT_MAX)
 
     async def digests(self, agent_home: str) -> Mapping[str, str]:
         """Return the digest of every instruction source of a home."""
@@ -225,7 +222,7 @@ class FileInstructionSources:
         return {path: found.sha256 for path, found in seen.items()}
 
 
-def _digest(path: str, known: _Known | None) -> _Known | None:
+def _digest(path: str, known: _CachedSource | None) -> _CachedSource | None:
     try:
         if known is not None and stamp_of(os.stat(path)) == known.stamp:
             return known
@@ -242,4 +239,4 @@ def _digest(path: str, known: _Known | None) -> _Known | None:
         return None
     finally:
         os.close(handle)
-    return _Known(lasting_stamp(facts), hashlib.sha256(content).hexdigest())
+    return _CachedSource(lasting_stamp(facts), hashlib.sha256(content).hexdigest())

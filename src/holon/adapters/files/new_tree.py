@@ -1,20 +1,19 @@
-"""Writing a tree of files whose names somebody else chose.
+"""Write a directory tree from untrusted names and content, and scratch directories for it.
 
-Owns:  scratch directories beside their target, the rename that makes them count, and removal; the
-       one writer for what comes out of an archive or a stranger's directory, and the copy of a
-       directory made with it.
+Owns:  scratch directories beside their target, the rename that publishes them, and their removal;
+       the one writer for content of an archive or a foreign directory, and the copy of a directory.
 Rule 1: a scratch directory has a name no target can have; those of a killed process are removed by
-        the next one that works there.
-Rule 2: whoever changes what is in a parent holds its lock.
-Rule 3: a scratch directory is locked while it is in use. Where the parent has no lock, as where a
-        backup goes, those that are not locked are removed.
-Rule 4: only directories and plain files are made, below a directory nobody else writes to. Since no
-        link is ever made, no later name can lead out of it; each step is opened by descriptor and
-        without following links all the same. In the place of a link to a file of the same tree
-        stands a copy, made of what was written here; any other link is refused.
-Rule 5: every name is checked before it is used, a name that was used is refused, and files, bytes
-        and depth are bounded.
-Rule 6: files are the owner's alone; of their old mode only the permission to run is kept.
+        the next process that works there.
+Rule 2: the parent's lock is held while its entries change.
+Rule 3: a scratch directory is locked while in use. Where the parent has no lock, as at the target
+        of a backup, those that are not locked are removed.
+Rule 4: only directories and regular files are created, below a directory no other process writes
+        to. No link is ever created, so no later name can lead out; still each step is opened by
+        descriptor without following links. A link to a file of the same tree becomes a copy of what
+        was written here; any other link is refused.
+Rule 5: every name is checked before use, a duplicate is refused, and files, bytes and depth are
+        bounded.
+Rule 6: files are private to the owner; of their old mode only the execute permission is kept.
 """
 
 import fcntl

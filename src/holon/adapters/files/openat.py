@@ -1,13 +1,12 @@
-"""Opening what lies beneath a directory, and nothing else.
+"""Open files inside a root directory without following links, and stamp them.
 
-Owns:  the one way into a root: by `openat2` where the kernel has it, else component by component;
-       the stamp: which file it is, its size, and the moments of its last changes. The moment its
-       facts last changed (ctime) is part of it, which a writer cannot choose.
-Rule 1: no symlink is followed, wherever it stands, and no `..` is ever handed to the kernel.
-Rule 2: what was opened is held by its descriptor, so a directory that is swapped for a link
-        afterwards leads nowhere.
-Rule 3: a file that has changed only a moment ago has no stamp that lasts: a kernel whose clock
-        ticks slowly gives two changes within one tick the same moment.
+Owns:  the one way into a root: `openat2` where the kernel has it, else component by component; the
+       stamp of a file: identity, size and times. It includes ctime, which a writer cannot set.
+Rule 1: no symlink is followed at any component, and no `..` is passed to the kernel.
+Rule 2: an opened file is held by its descriptor, so replacing a directory by a link afterwards has
+        no effect.
+Rule 3: a file that changed within the last tick gets no stamp: on a kernel with a coarse clock, two
+        changes within one tick have the same time.
 """
 
 import ctypes
@@ -30,7 +29,7 @@ _OUTSIDE: Final = frozenset({errno.EXDEV, errno.ELOOP})
 _NO_OPENAT2: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL})
 
 
-class _How(ctypes.Structure):
+class _OpenHow(ctypes.Structure):
     _fields_ = (
         ("flags", ctypes.c_uint64),
         ("mode", ctypes.c_uint64),
@@ -101,7 +100,7 @@ def _open_inner(folder: int, name: str, flags: int) -> int:
 
 
 def _openat2(folder: int, path: str, flags: int) -> int:
-    how = _How(flags, 0, _RESOLVE)
+    how = _OpenHow(flags, 0, _RESOLVE)
     for _ in range(_AGAIN_COUNT_MAX):
         handle: int = _syscall()(
             ctypes.c_long(_OPENAT2_NUMBER),

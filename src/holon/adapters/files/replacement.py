@@ -1,20 +1,21 @@
-"""Putting many files in place, or none.
+"""Replace several files atomically: all of them or none.
 
-Owns:  their names, telling living ones from those of a process that was killed, and sweeping; the
-       steps of one replacement and how each is undone.
-Rule 1: whoever makes drafts in a folder holds a shared lock on it. The system takes the lock back
-        when its holder dies, so a folder that can be locked alone has leftovers only.
-Rule 2: before drafts are made below the root, one in the root itself lists their folders. The next
-        replacement under that root finds leftovers wherever they are.
+Owns:  draft files and their names, telling drafts in use from those of a killed process, and their
+       cleanup; the steps of a replacement and how each is undone.
+Rule 1: the creator of drafts in a folder holds a shared lock on it. The kernel releases the lock
+        when its holder dies, so a folder that can be locked exclusively holds leftovers only.
+Rule 2: before drafts are created below the root, a draft in the root itself lists their folders.
+        The next replacement under that root finds leftovers wherever they are.
 Rule 3: only regular files with the name of a draft are ever removed, whatever a list says.
-Rule 4: new versions are complete and on the disk before the first name changes hands. A name never
-        stands empty in between: it holds the old file whole or the new one whole.
-Rule 5: every step that changes something first says how it is taken back. When a later one fails,
-        all are taken back, the last first.
-Rule 6: a crash leaves whole files, some of them perhaps old, and drafts that nobody reads. The next
-        replacement under the same root sweeps them.
-Rule 7: a change that says what it was made for is made for nothing else. That is looked at before
-        anything is written, right before a name changes hands, and once more in what it gave away.
+Rule 4: new versions are complete and on disk before the first rename. A name always refers to the
+        whole old file or the whole new one.
+Rule 5: every step that changes something first records how it is undone. When a later one fails,
+        all are undone in reverse order.
+Rule 6: a crash leaves whole files, some of them perhaps old, and drafts that are never read. The
+        next replacement under the same root removes them.
+Rule 7: a change that states the content it was made for applies to that content only. That is
+        checked before anything is written, right before the rename, and once more in the file the
+        rename replaced.
 """
 
 import errno
@@ -29,12 +30,12 @@ from typing import Final, NamedTuple
 
 from holon.adapters.files.openat import open_beneath, open_folder, parts_of
 from holon.ports.workspaces import (
+    AnyContent,
     FileChange,
     FileChangedError,
     FileRefusedError,
     PathEscapeError,
     StoredFile,
-    Unseen,
 )
 
 DRAFT_PREFIX: Final = ".holon-draft-"
@@ -144,7 +145,7 @@ class _Slot(NamedTuple):
     folder: int
     name: str
     before: os.stat_result | None
-    expected: StoredFile | Unseen | None
+    expected: StoredFile | AnyContent | None
 
     @property
     def path_facts(self) -> os.stat_result | None:
@@ -207,7 +208,7 @@ class Replacement:
             raise PathEscapeError(f"{change.path!r} is a link")
         if before is not None and not stat.S_ISREG(before.st_mode):
             raise FileRefusedError(f"{change.path!r} is no regular file")
-        if before is None and not creates and change.before is Unseen.ANYTHING:
+        if before is None and not creates and change.before is AnyContent.ANYTHING:
             raise FileRefusedError(f"{change.path!r} is gone already")
         _require_expected(slot, slot.name)
         return slot._replace(before=before)
@@ -339,7 +340,7 @@ def _require_unmoved(slot: _Slot) -> None:
 
 def _require_expected(slot: _Slot, name: str) -> None:
     """Refuse to replace what is not what the change was made for."""
-    if isinstance(slot.expected, Unseen):
+    if isinstance(slot.expected, AnyContent):
         return
     try:
         found = _stored(slot.folder, name, bytes_max=_size_of(slot.expected))

@@ -1,26 +1,25 @@
-"""A directory of installed skills, as an operator changes it.
+"""Install, update and remove skills in a directory.
 
 Owns:  `.holon-skill-install.json` and the hash of a skill's files; the three sources of a skill,
-       and the directory or link each leaves behind; replacing and removing skills, and telling what
-       was changed since it was installed.
-Rule 1: the hash covers names, permission to run and content; what running a script leaves behind
-        (compiled Python) is not covered.
-Rule 2: a folder that cannot be read whole, or is larger than what is ever installed, counts as
-        changed.
-Rule 3: a skill appears whole or not at all, and never in place of another.
-Rule 4: its directory is named as the reference names it; what its front matter says is no path.
-Rule 5: a skill of Holon's own and one from GitHub are copied; one on this machine is linked, so
-        that its author goes on working on it where it is, unless a copy is asked for. A copy holds
-        a record of where it came from (skill_record).
-Rule 6: what no agent could use is not installed: its SKILL.md must say what skill it is.
-Rule 7: a skill is replaced or removed in one step: whoever looks sees the old one, the new one, or,
-        after a removal, none.
-Rule 8: what somebody changed, or put there by hand, is neither replaced nor removed unless asked
-        for in so many words. A skill that is as it was installed may be installed again from where
-        it came from: that is how it is brought up to date.
-Rule 9: of a skill that is a link only the link is touched.
-Rule 10: a skill goes by the name of its folder; where no folder has it, by the name its front
-         matter gives it, if only one does.
+       and the directory or link each one leaves; replacing and removing skills, and detecting local
+       changes.
+Rule 1: the hash covers names, execute permission and content; byproducts of running a script
+        (compiled Python) are not covered. A folder that cannot be read whole, or exceeds the
+        install limits, counts as changed.
+Rule 2: a skill appears whole or not at all, and never replaces another one.
+Rule 3: its directory is named by the reference; the name in its front matter is never used as a
+        path.
+Rule 4: packaged skills and skills from GitHub are copied; a skill on this machine is linked, so
+        that edits of its author take effect, unless a copy is requested. A copy holds a record of
+        its source.
+Rule 5: a skill that no agent could use is not installed: its SKILL.md must name and describe it.
+Rule 6: replacing or removing takes one step: readers see the old skill, the new one, or, after a
+        removal, none.
+Rule 7: a skill that was changed or created by hand is replaced or removed only on explicit request.
+        An unchanged one may be installed again from its source, which updates it.
+Rule 8: of a linked skill only the link is changed.
+Rule 9: a skill is found by the name of its folder, else by the name in its front matter if that is
+        unique.
 """
 
 import ctypes

@@ -1,19 +1,18 @@
-"""The front matter of a SKILL.md.
+"""Read the YAML front matter of a SKILL.md.
 
-Owns:  finding it, and reading from it what a catalog shows: the skill's name and description.
-Rule 1: other people write these files. What follows the public form loads, with quotes, folded and
-        literal blocks, lists, nested metadata, a byte order mark, any line ends; fields that mean
-        nothing here are passed over. Empty lines and HTML comments may stand before it, as
-        generators leave them.
-Rule 2: it is data, bounded in bytes and depth. PyYAML parses it and constructs nothing: no tag
-        makes an object, and an alias stands for one text or for nothing, so none makes it grow. A
-        field is text however it looks: `2048`, `yes` and `2026-02-31` are not numbers or dates.
-Rule 3: where the whole is not YAML, each wanted field is read by itself. Where that is not YAML
-        either (most often for a colon in a text without quotes), its lines are its text. So they
-        are where YAML understands what was not meant: a first word with `!` or `&` that marks
-        nothing, and a line with a colon below the field's name.
-Rule 4: a skill needs a description, for nobody could choose it without one. A name that cannot be
-        used is told and left out: then its folder names it.
+Owns:  finding the front matter, and reading the name and description a catalog shows.
+Rule 1: the files are written by third parties. What follows the public format loads: quotes, folded
+        and literal blocks, lists, nested metadata, a byte order mark, any line ends; unknown fields
+        are ignored. Empty lines and HTML comments may precede it, as generators leave them.
+Rule 2: the input is bounded in bytes and depth. PyYAML parses it and constructs nothing: no tag
+        makes an object, and an alias stands for one text or for nothing, so none expands. A field
+        is text however it looks: `2048`, `yes` and `2026-02-31` are not numbers or dates.
+Rule 3: where the whole is not YAML, each wanted field is parsed alone. Where that is not YAML
+        either (most often a colon in unquoted text), its lines are its text. The same holds where
+        YAML parses what was not meant: a first word with `!` or `&` that marks nothing, and a line
+        with a colon below the field's name.
+Rule 4: a skill needs a description, since agents choose skills by it. An unusable name is reported
+        and dropped: then the folder names the skill.
 """
 
 import re

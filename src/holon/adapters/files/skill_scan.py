@@ -1,19 +1,19 @@
-"""The skills of this machine that an agent may discover.
+"""Scan this machine for the skills an agent may discover.
 
-Owns:  where skills are looked for, in which order, and what is remembered between two looks.
-Rule 1: three scopes, each with a list of roots, of which the first that exists is the only one
-        used (decision 0030 says why for skills it is not as for guidance). One that is there and
-        cannot be used is a problem, and no reason to use the next.
-Rule 2: a skill is a folder with a SKILL.md; folders are looked into until one is found, some deep.
-        Its body is not kept: a catalog holds metadata.
-Rule 3: whatever is wrong with a skill is a problem in the answer, and the others load. The number
-        of skills and problems, and the bytes read of each, are bounded.
-Rule 4: a link out of a workspace is not followed: a repository must not choose what of this machine
-        goes into a prompt. The user's own skills and an agent's may be links to anywhere. A folder
-        is looked into once, under its own name rather than that of a link to it.
-Rule 5: a file that has not changed since it was read is not read again: a look at many known skills
-        costs one stat each. A look at a few known ones costs less than another thread would, and
-        is taken at once.
+Owns:  the scan order of roots, and the cache between two scans.
+Rule 1: there are three scopes, each with a list of roots; the first root that exists is the only
+        one used (decision 0030 says why skills differ from guidance). An existing root that cannot
+        be read is a problem, and no reason to use the next.
+Rule 2: a skill is a folder with a SKILL.md; folders are searched until one is found, to a bounded
+        depth. The catalog holds metadata, not the body.
+Rule 3: a defective skill is a problem in the result, and the others load. The number of skills and
+        problems, and the bytes read of each, are bounded.
+Rule 4: a link out of a workspace is not followed: a repository must not choose which files of this
+        machine enter a prompt. The user's own skills and an agent's may be links to anywhere. A
+        folder is searched once, under its own name rather than that of a link to it.
+Rule 5: a file that has not changed since it was read is not read again: scanning known skills costs
+        one stat each. A few of them cost less than starting work on a thread, so they are scanned
+        on the event loop.
 """
 
 import errno
@@ -53,7 +53,7 @@ class _Remembered(NamedTuple):
     read: _Read
 
 
-class _Seen(NamedTuple):
+class _ScanResult(NamedTuple):
     """What a look at one root came across."""
 
     files: dict[str, _Remembered]
@@ -61,7 +61,7 @@ class _Seen(NamedTuple):
     listed_count: int  # whatever lies in the folders looked into
 
 
-_UNSEEN: Final = _Seen({}, 0, 0)
+_UNSEEN: Final = _ScanResult({}, 0, 0)
 
 
 class _Root(NamedTuple):
@@ -82,7 +82,7 @@ class SkillScan:
 
     def __init__(self, user_home: Path | None) -> None:
         self._user_home = None if user_home is None else str(user_home)
-        self._known: Lru[str, _Seen] = Lru(limits.SKILL_ROOTS_KEPT_COUNT_MAX)
+        self._known: Lru[str, _ScanResult] = Lru(limits.SKILL_ROOTS_KEPT_COUNT_MAX)
 
     async def catalog(
         self, *, agent_home: str, workspace_anchor: str | None, with_user_scope: bool
@@ -127,10 +127,10 @@ class SkillScan:
         entries: list[SkillEntry] = []
         problems: list[str] = []
         for root in roots:
-            look = _RootLook(root, (self._known.peek(root.path) or _UNSEEN).files)
+            look = _RootScan(root, (self._known.peek(root.path) or _UNSEEN).files)
             entries.extend(look.entries())
             problems.extend(look.problems)
-            seen_now = _Seen(look.seen, look.folders_count, look.listed_count)
+            seen_now = _ScanResult(look.seen, look.folders_count, look.listed_count)
             self._known.put(root.path, seen_now)
         problems.extend(_name_clashes(entries))
         problems_count = len(problems)
@@ -152,7 +152,7 @@ class SkillScan:
         return 0 if root is None else (self._known.peek(root.path) or _UNSEEN).folders_count
 
 
-class _RootLook:
+class _RootScan:
     """One look at one root."""
 
     def __init__(self, root: _Root, known: dict[str, _Remembered]) -> None:
@@ -312,12 +312,12 @@ def _passed_over(places: list[tuple[SkillScope, str]]) -> tuple[PassedOverRoot, 
         used, *others = [*_roots_there(scope, place)] or [_Root(scope, place, None)]
         if not others:
             continue
-        known = {entry.name for entry in _RootLook(used, {}).entries()}
+        known = {entry.name for entry in _RootScan(used, {}).entries()}
         real = os.path.realpath(used.path)
         for other in others:
             if os.path.realpath(other.path) == real:
                 continue  # the same folder under another name
-            names = [entry.name for entry in _RootLook(other, {}).entries()]
+            names = [entry.name for entry in _RootScan(other, {}).entries()]
             hidden = [name for name in names if name not in known]
             found.append(
                 PassedOverRoot(

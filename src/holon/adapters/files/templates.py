@@ -1,20 +1,19 @@
-"""The user's templates.
+"""The agent templates of the user: read, list, resolve, install, remove.
 
-Owns:  reading it, bounded and whole, or refusing it; finding out which of them cannot be had, as
-       far as this machine knows; listing, looking at, resolving, installing and removing the
-       directories under `~/.agents/templates`.
-Rule 1: a template is refused rather than half understood.
-Rule 2: the directory's name is the template's id; nothing else in it is read.
+Owns:  reading a template whole and bounded, or refusing it; finding out which of its skills are
+       unavailable; the directories under `~/.agents/templates`.
+Rule 1: a template that is only partly understood is refused.
+Rule 2: the directory's name is the template's id; unknown files in it are not read.
 Rule 3: the user's own templates may be links to anywhere. In any other directory a link that leads
-        out is refused: a repository must not choose what of this machine an agent is told.
-Rule 4: what is wrong is said by the installer itself, so a template is refused in the words in
-        which an agent made from it would be.
-Rule 5: nobody is asked: a skill on GitHub is judged by its name alone.
-Rule 6: a template id means a directory there and nowhere else. Only where Holon could not put its
-        own there (a home that cannot be written) are they taken from the package.
-Rule 7: what is installed appears whole or not at all, and replaces nothing.
-Rule 8: a selector is read before anything is opened or fetched.
-Rule 9: a template whose skills cannot be had, as far as this machine knows, is not installed.
+        out is refused: a repository must not choose which files of this machine an agent reads.
+Rule 4: problems are reported by the installer itself, so a check refuses a template in the same
+        words as creating an agent from it.
+Rule 5: a check uses no network: a skill on GitHub is judged by its reference alone.
+Rule 6: a template id means a directory there and nowhere else. Only where Holon could not install
+        its own there (a home that cannot be written) are packaged templates used.
+Rule 7: an installed template appears whole or not at all, and replaces nothing. One whose skills
+        are known to be unavailable on this machine is not installed.
+Rule 8: a selector is validated before anything is opened or fetched.
 """
 
 import hashlib

@@ -1,14 +1,14 @@
-"""What is known about providers and models without asking anyone.
+"""The catalog of known providers and models, merged with the operator's settings.
 
-Owns:  reading catalog.json, and merging it with what the operator says about a provider or a model.
-Rule 1: what the operator says wins; the catalog fills in the rest; a model nobody described gets
-        numbers it can be used with.
-Rule 2: a provider that makes no sense is refused with a sentence, never guessed: an unknown id, an
-        unknown transport, a base URL that is missing or is not an address.
-Rule 3: the catalog holds facts only: a number or a price that is not public, not certain, or
-        another at another hour of the day is left out. Prices are US dollars per million tokens at
-        the smallest tier; `input_tokens_max` is given where less than the window may be sent.
-Rule 4: the catalog is read at every start, so it is JSON: as TOML it took forty times as long.
+Owns:  reading catalog.json and merging it with what the settings say about a provider or a model.
+Rule 1: settings win over the catalog; a model neither describes gets usable defaults.
+Rule 2: an invalid provider is refused with a message and never guessed: an unknown id, an unknown
+        transport, a base URL that is missing or malformed.
+Rule 3: the catalog holds facts only: a number or price that is not public, not certain, or varies
+        with the hour is left out. Prices are US dollars per million tokens at the smallest tier;
+        `input_tokens_max` is set where the provider accepts less than the window.
+Rule 4: the catalog is read at every start, so it is JSON: parsing it as TOML took forty times as
+        long.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ from holon.model.providers.attempts import ModelUnavailableError, TransportUnsup
 from holon.model.providers.models import (
     ModelRef,
     ModelSetting,
-    PlaneSettings,
     ProviderAuth,
+    ProviderResolverSettings,
     ProviderSetting,
     SchemaMode,
     TransportKind,
@@ -157,7 +157,7 @@ def price_of(model_ref: str) -> ModelPrice | None:
     return None if known is None else known.price
 
 
-def model_info(ref: ModelRef, settings: PlaneSettings) -> ModelInfo:
+def model_info(ref: ModelRef, settings: ProviderResolverSettings) -> ModelInfo:
     """Return what is known about a model, always usable."""
     told = settings.models.get(str(ref))
     known = builtin_catalog().models.get(str(ref))
@@ -201,7 +201,7 @@ def model_info(ref: ModelRef, settings: PlaneSettings) -> ModelInfo:
     )
 
 
-def _runs_in_process(provider: str, settings: PlaneSettings) -> bool:
+def _runs_in_process(provider: str, settings: ProviderResolverSettings) -> bool:
     told, known = settings.providers.get(provider), builtin_catalog().providers.get(provider)
     if told is not None and told.transport is not None:
         return told.transport == TransportKind.LOCAL
@@ -225,7 +225,9 @@ def _input_tokens_max(said: ModelSetting, known: CatalogModel | None, window: in
     return min(known.input_tokens_max, window)
 
 
-def request_output_tokens(ref: ModelRef, info: ModelInfo, settings: PlaneSettings) -> int:
+def request_output_tokens(
+    ref: ModelRef, info: ModelInfo, settings: ProviderResolverSettings
+) -> int:
     """Return how long an answer may be: the operator's word for the model, or the runtime's."""
     told = settings.models.get(str(ref))
     if told is not None and told.output_tokens_max is not None:
@@ -233,12 +235,12 @@ def request_output_tokens(ref: ModelRef, info: ModelInfo, settings: PlaneSetting
     return min(info.output_tokens_max, settings.output_tokens_max)
 
 
-def known_providers(settings: PlaneSettings) -> tuple[str, ...]:
+def known_providers(settings: ProviderResolverSettings) -> tuple[str, ...]:
     """Return the id of every provider that can be named, in order."""
     return tuple(sorted({*builtin_catalog().providers, *settings.providers}))
 
 
-def provider_route(provider: str, settings: PlaneSettings) -> ProviderRoute:
+def provider_route(provider: str, settings: ProviderResolverSettings) -> ProviderRoute:
     """Return how a provider is reached, or raise the ProviderError that says why it is not."""
     told = settings.providers.get(provider)
     known = builtin_catalog().providers.get(provider)
@@ -264,7 +266,7 @@ def provider_route(provider: str, settings: PlaneSettings) -> ProviderRoute:
     )
 
 
-def _unknown_provider(provider: str, settings: PlaneSettings) -> ModelUnavailableError:
+def _unknown_provider(provider: str, settings: ProviderResolverSettings) -> ModelUnavailableError:
     from difflib import get_close_matches  # only here, and a run that goes well never comes here
 
     near = get_close_matches(provider, known_providers(settings), n=1, cutoff=0.7)

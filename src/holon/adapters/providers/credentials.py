@@ -1,16 +1,16 @@
-"""Where a credential comes from.
+"""Credential lookup: environment, credentials file, credential program, Codex login.
 
-Owns:  the record of a secret, which never shows its value, and how it is put on a request; looking
-       credentials up (environment, credentials file, another program, another program's login), and
-       saying what is missing; which of a host's variables and stored credentials are secret.
-Rule 1: a secret is read when a request is about to be sent, so a changed key is used at once.
-Rule 2: every secret that is read is told to the registry before anything else can see it.
-Rule 3: looking whether a credential is there starts no program and uses no network.
-Rule 4: what is missing is named exactly: the variable to set, or the command to run.
-Rule 5: what only one source needs is imported where that source is used: every start pays for what
-        stands above.
-Rule 6: what is kept and not in use is hidden like what is: a command could read it and show it.
-Rule 7: a variable is a key by its ending, or because the catalog or the settings name it as one.
+Owns:  the secret record, which never shows its value; how a secret is put on a request; the lookup
+       and its error messages; the list of the host's secret variables and stored credentials.
+Rule 1: a secret is read when a request is about to be sent, so a changed key takes effect at once.
+Rule 2: every secret is registered for redaction before anything else can see it.
+Rule 3: checking whether a credential exists starts no program and uses no network.
+Rule 4: an error names exactly what is missing: the variable to set or the command to run.
+Rule 5: code that only one source needs is imported where it is used, because every start pays for
+        module-level imports.
+Rule 6: stored credentials that are not in use are redacted as well: a command could read and print
+        them.
+Rule 7: a variable is secret by its suffix, or because the catalog or the settings name it as a key.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -164,7 +164,7 @@ class Credentials:
 
             program = ProgramAuthorization(self, route.transport, auth, self._clock)
             return BoundCredential(authorization=program, account=account, renewable=program)
-        kept = _LookedUpAuthorization(self, route.transport, auth)
+        kept = _StoredSecretAuthorization(self, route.transport, auth)
         return BoundCredential(authorization=kept, account=account)
 
     def _look(self, auth: ProviderAuth) -> Secret | None:
@@ -259,7 +259,7 @@ class Credentials:
         return Secret(value=value, kind=kind, account_id=account_id)
 
 
-class _LookedUpAuthorization:
+class _StoredSecretAuthorization:
     """For a secret that is kept where it can be read at once."""
 
     def __init__(

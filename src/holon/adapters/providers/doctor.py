@@ -1,10 +1,10 @@
-"""What is in order about the configured providers, and what is not.
+"""The provider report of `holon doctor`.
 
-Owns:  the report: for each provider its transport, endpoint, credential source, availability,
-       retry policy and last failure.
-Rule 1: a report names credentials and never holds one.
-Rule 2: it is made from what is configured; only a probe uses the network: one request to the base
-        address, without the credential, answered by anything at all.
+Owns:  the report: per provider its transport, endpoint, credential source, availability, retry
+       policy and last failure.
+Rule 1: a report names credentials and never contains one.
+Rule 2: the report is made from configuration; only a probe uses the network. A probe is one request
+        to the base address without a credential; any response counts as reachable.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ import msgspec
 from holon.adapters.providers.catalog import NETWORKLESS, ProviderRoute, known_providers
 from holon.adapters.providers.credentials import CredentialState
 from holon.adapters.providers.http.exchange import HttpCall
-from holon.adapters.providers.resolver import ProviderPlane
+from holon.adapters.providers.resolver import ProviderResolver
 from holon.model.limits import (
     PROVIDER_BACKOFF_MS_MAX,
     PROVIDER_BACKOFF_MS_MIN,
@@ -45,7 +45,7 @@ FAIL_FAST: Final[tuple[type[errors.ProviderError], ...]] = (
     errors.TransportUnsupportedError,
     errors.UsageLimitedError,
     errors.ModelUnavailableError,
-    errors.RouteRestingError,
+    errors.CircuitOpenError,
 )
 
 
@@ -109,7 +109,7 @@ class DoctorReport(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def examine(
-    plane: ProviderPlane,
+    plane: ProviderResolver,
     failures: Mapping[str, LastFailure],
     probes: Mapping[str, ProbeReport],
     *,
@@ -140,7 +140,7 @@ def examine(
     )
 
 
-def configured_providers(plane: ProviderPlane) -> Iterator[str]:
+def configured_providers(plane: ProviderResolver) -> Iterator[str]:
     """Yield each provider that is in the settings, named by a model, or has a credential."""
     named = {ref.provider for ref in _models_named(plane)} | set(plane.settings.providers)
     for provider in sorted({*known_providers(plane.settings), *named}):
@@ -148,13 +148,13 @@ def configured_providers(plane: ProviderPlane) -> Iterator[str]:
             yield provider
 
 
-def _has_credential(plane: ProviderPlane, provider: str) -> bool:
+def _has_credential(plane: ProviderResolver, provider: str) -> bool:
     route = plane.route(provider)
     return route.transport not in NETWORKLESS and plane.credentials.chosen(route).is_present
 
 
 def _provider(
-    plane: ProviderPlane,
+    plane: ProviderResolver,
     provider: str,
     last_failure: LastFailure | None,
     probe: ProbeReport | None,
@@ -192,11 +192,11 @@ def _provider(
     )
 
 
-def _models_named(plane: ProviderPlane) -> tuple[ModelRef, ...]:
+def _models_named(plane: ProviderResolver) -> tuple[ModelRef, ...]:
     return (plane.preference.default, *plane.settings.model_fallbacks)
 
 
-def _refusal(plane: ProviderPlane, ref: ModelRef) -> errors.ProviderError | None:
+def _refusal(plane: ProviderResolver, ref: ModelRef) -> errors.ProviderError | None:
     try:
         plane.find(ref)
     except errors.ProviderError as error:
@@ -205,7 +205,7 @@ def _refusal(plane: ProviderPlane, ref: ModelRef) -> errors.ProviderError | None
 
 
 def _first_refusal(
-    plane: ProviderPlane, route: ProviderRoute, models: tuple[ModelRef, ...]
+    plane: ProviderResolver, route: ProviderRoute, models: tuple[ModelRef, ...]
 ) -> errors.ProviderError | None:
     for ref in models:
         refusal = _refusal(plane, ref)
@@ -220,7 +220,7 @@ def _first_refusal(
     return None
 
 
-async def probe_provider(plane: ProviderPlane, provider: str) -> ProbeReport | None:
+async def probe_provider(plane: ProviderResolver, provider: str) -> ProbeReport | None:
     """Send one request to a provider's base address; nothing for one that has none."""
     import anyio
 

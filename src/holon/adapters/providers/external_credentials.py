@@ -1,17 +1,16 @@
-"""The login another program keeps: the file of the Codex command line tool.
+"""Credentials that other programs provide: a credential program, and the Codex CLI login file.
 
-Owns:  running that program: its words, its end, its time; how long such a secret is used, and what
-       follows a provider's refusal of it; reading that file: the access token, the account it
-       belongs to, and when it ends.
-Rule 1: the program is started directly, never through a shell, and its answer is its whole output.
-Rule 2: one that is too slow or says too much is ended, with everything it started.
-Rule 3: what it wrote is never part of a message: it may be half a secret.
-Rule 4: a refused secret is not used again: the program is asked at once.
-Rule 5: where the program has another secret now, the same request may be tried again, by the rules
-        and on the record of every other retry. Where it has not, the refusal stands.
-Rule 6: the file is only read. Renewing a login is the business of the program that made it, whose
-        refresh token can be used once.
-Rule 7: no message quotes the file.
+Owns:  running the program (command line, exit status, timeout), caching its secret and renewing it
+       after a refusal; reading the login file: access token, account, expiry.
+Rule 1: the program is started directly, never through a shell, and its whole output is the secret.
+Rule 2: a program that is too slow or writes too much is killed with everything it started.
+Rule 3: its output is never part of an error message: it may be half a secret.
+Rule 4: a refused secret is not used again: the program is run at once. When it returns another
+        secret, the request may be retried under the ordinary retry rules and records; otherwise the
+        refusal stands.
+Rule 5: the login file is only read. Renewing the login is left to the program that made it, whose
+        refresh token works once.
+Rule 6: no message quotes the login file.
 """
 
 import base64
@@ -42,7 +41,7 @@ from holon.model.providers.models import ProviderAuth, TransportKind
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 
 if TYPE_CHECKING:
     from holon.adapters.providers.credentials import Credentials
@@ -181,12 +180,12 @@ class RenewingProvider:
         self._provider = provider
         self._authorization = authorization
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return what the other provider says."""
         await self._authorization.headers()  # so that it is known what this request carries
         carried = self._authorization.in_use
         try:
-            return await self._provider.answer(request, hear)
+            return await self._provider.answer(request, on_progress)
         except AuthRejectedError as refused:
             if not await self._authorization.has_other_than(carried):
                 raise

@@ -1,8 +1,8 @@
-"""Each provider's newest failure, kept for those who look from outside.
+"""The latest failure of each provider, in a file for other processes to read.
 
 Owns:  `<home>/state/provider_failures.json`.
-Rule 1: it is a courtesy, not a record: one that is missing or damaged is as good as none.
-Rule 2: summaries are written as they are given; whoever writes has removed the secrets.
+Rule 1: the file is best effort: a missing or damaged one counts as empty.
+Rule 2: summaries are written as given; the caller has redacted them.
 """
 
 import logging
@@ -40,7 +40,7 @@ def write_failures(home: Path, failures: Mapping[str, LastFailure]) -> None:
     replace_file(failures_path(home), msgspec.json.encode(failures))
 
 
-class FailureNotes:
+class LastFailureLog:
     """Keeps the file up to date while a host runs, away from its event loop."""
 
     def __init__(self, home: Path) -> None:

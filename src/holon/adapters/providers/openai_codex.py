@@ -1,19 +1,20 @@
-"""The provider's own output items, kept to be sent back in place of rebuilt ones.
+"""The provider for the Codex backend: Responses API with original output items replayed.
 
-Owns:  which form of an answer goes back to this backend, which keeps nothing of it for us; what
-       this backend's body has that the Responses API's has not, and the other way round; one round
-       over this wire. The event feed and the answer are read as the Responses API's are.
-Rule 1: originals stand in only for exactly the answer they came with: they are found by the items
-        that would be sent without them.
-Rule 2: an original loses the names (`id`, `status`) under which nothing is stored; reasoning stays
-        as it was sealed.
-Rule 3: a call told in another form than the one we rebuild (plain text where a function was
-        offered, or the reverse) is rebuilt, because its result is lowered to match that form.
-Rule 4: this saves fidelity and cache, nothing depends on it: after a restart rebuilt items serve.
-Rule 5: `reasoning` and `include` are always there, null and empty where there is nothing to say;
-        `max_output_tokens` and `previous_response_id` never are: the backend refuses them.
-Rule 6: every request is whole, streamed and unstored; `input` comes last (see openai_responses).
-Rule 7: the login is the authorization's matter: it brings the bearer token and the account header.
+Owns:  how this backend's body differs from that of the Responses API; the cache of original output
+       items that are sent back in place of rebuilt ones; one round. Event stream and answer are
+       read by openai_responses.
+Rule 1: the backend stores nothing for us, so every request is whole, streamed and unstored; `input`
+        comes last (see openai_responses).
+Rule 2: originals replace only exactly the answer they came with: they are found by the items that
+        would be sent without them.
+Rule 3: an original loses the fields (`id`, `status`) that refer to stored items; reasoning stays
+        encrypted.
+Rule 4: a call in a form other than the one we rebuild (plain text where a function was offered, or
+        the reverse) is rebuilt, because its result is encoded to match that form.
+Rule 5: replay improves fidelity and caching only: after a restart rebuilt items serve.
+Rule 6: `reasoning` and `include` are always present, null or empty where unused;
+        `max_output_tokens` and `previous_response_id` are never sent: the backend refuses them.
+Rule 7: the authorization adds the bearer token and the account header.
 """
 
 import hashlib
@@ -49,7 +50,7 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import AssistantMessage
 from holon.model.turns.turn import ModelAnswer
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 _ANSWERS_COUNT_MAX: Final = 4_096
 _BYTES_MAX: Final = 64 * MIB
@@ -173,17 +174,17 @@ class OpenAiCodexTransport:
         self._replay = OutputReplay()
         self._refused = refused or RefusedParameters()
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round, without what the backend turns out not to take."""
         return await self._refused.answer(
             self._endpoint.provider,
             lambda without: lower(
                 self._endpoint, request, self._memo, self._replay, without=without
             ),
-            lambda lowered: self._send(lowered, hear),
+            lambda lowered: self._send(lowered, on_progress),
         )
 
-    async def _send(self, lowered: LoweredRequest, hear: Hear) -> ModelAnswer:
+    async def _send(self, lowered: LoweredRequest, on_progress: OnProgress) -> ModelAnswer:
         call = HttpCall(
             provider=self._endpoint.provider,
             model_ref=self._endpoint.model_ref,
@@ -196,7 +197,7 @@ class OpenAiCodexTransport:
         )
         async with self._exchange.open(call) as reply:
             with blaming(reply):
-                response = await response_in(reply, hear)
+                response = await response_in(reply, on_progress)
                 answer = completed(lift(response, lift_style(lowered, self._clock)), reply)
         self._remember(answer, response, lowered)
         return answer

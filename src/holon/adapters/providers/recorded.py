@@ -1,23 +1,22 @@
-"""One exchange with a model, as a file.
+"""Record model exchanges to files, and replay them.
 
-Owns:  the record of an exchange, its secret-free form, and the files of a recording; the lines a
-       request is compared by, and the translation of ids between two runs; the provider that
-       answers from a recording; the provider that asks another one and records the exchange.
-Rule 1: a request is kept as the runtime meant it, before any wire. What differs from run to run
-        without being said to the model (agent, cache keys) is left out.
-Rule 2: files are numbered in the order exchanges ended. A file appears whole or not at all, and
-        none is ever written over.
-Rule 3: every text is redacted by itself, so that hiding a secret cannot break the JSON around it.
-Rule 4: ids and moments are fresh in every run. They are compared by place: the first id of a kind
-        in one run stands for the first in the other. Everything else has to be equal.
-Rule 5: a played answer speaks of this run: ids of the recorded run are replaced by their partners.
-Rule 6: exchanges of a model are played in the order they were recorded, each once.
-Rule 7: a request that differs from the one on record is refused with the difference; nothing is
-        guessed, and the exchange stays next in line.
-Rule 8: a played failure is the recorded one, of the same class, so that it is handled alike.
-Rule 9: the answer goes through unchanged; only the file is redacted.
-Rule 10: failures are recorded like answers. A cancelled exchange has not ended and leaves no file.
-Rule 11: an exchange that cannot be written is a failure: a recording with holes would replay wrong.
+Owns:  the record of an exchange, its redacted form and its files; the recording provider; the
+       replaying provider, its comparison of requests, and the translation of ids between two runs.
+Rule 1: a request is recorded as the runtime meant it, before any transport. Fields that differ
+        between runs and are not shown to the model (agent, cache keys) are left out.
+Rule 2: files are numbered in the order in which exchanges ended. A file appears whole or not at all
+        and is never overwritten.
+Rule 3: each text is redacted separately, so that hiding a secret cannot break the JSON around it.
+        The answer passes through unchanged; only the file is redacted.
+Rule 4: failures are recorded like answers. A cancelled exchange has not ended and leaves no file.
+Rule 5: an exchange that cannot be written is a failure: a recording with gaps would replay wrong.
+Rule 6: exchanges of a model are replayed in the recorded order, each once.
+Rule 7: ids and moments are fresh in every run. They are compared by position: the first id of a
+        kind in one run stands for the first in the other. Everything else must be equal. A replayed
+        answer carries the ids of this run.
+Rule 8: a request that differs from the record is refused with the difference; nothing is guessed,
+        and the exchange stays next in line.
+Rule 9: a replayed failure has the recorded class, so that it is handled alike.
 """
 
 import difflib
@@ -46,7 +45,7 @@ from holon.model.providers.attempts import (
     TransportDiagnostics,
 )
 from holon.model.providers.models import ModelRef
-from holon.model.providers.prompt_frame import ConversationPlace, PromptBlock, ProviderRequest
+from holon.model.providers.prompt_frame import ConversationPosition, PromptBlock, ProviderRequest
 from holon.model.record import Record
 from holon.model.text_size import cut
 from holon.model.turns.conversation import (
@@ -59,7 +58,7 @@ from holon.model.turns.conversation import (
 from holon.model.turns.turn import AnswerProgress, CallGrew, ModelAnswer, TextGrew, ThinkingGrew
 from holon.model.values import IdPrefix, JsonValue
 from holon.ports.journal import Redactor
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 from holon.wire import codec
 
 _NUMBERED: Final = re.compile(r"\d{6}\.json")
@@ -80,7 +79,7 @@ class RecordedRequest(Record, frozen=True, kw_only=True):
     context_blocks: tuple[PromptBlock, ...] = ()
     conversation: tuple[ConversationMessage, ...]
     tools: tuple[RecordedTool, ...] = ()
-    turn_start: ConversationPlace | None = None
+    turn_start: ConversationPosition | None = None
 
 
 class RecordedFailure(Record, frozen=True, kw_only=True):
@@ -293,7 +292,7 @@ class ReplayingProvider:
         self._exchanges: list[tuple[Path, RecordedExchange]] | None = None
         self._played_count = 0
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the answer on record, or raise the failure on record."""
         if self._exchanges is None:
             self._exchanges = await anyio.to_thread.run_sync(self._load)
@@ -305,7 +304,7 @@ class ReplayingProvider:
             raise error_of(exchange.failure)
         answer = self._in_this_run(exchange.answer, exchange.request, asked)
         for progress in _growth_of(answer):
-            hear(progress)
+            on_progress(progress)
         return answer
 
     def _load(self) -> list[tuple[Path, RecordedExchange]]:
@@ -383,10 +382,10 @@ class RecordingProvider:
         self._directory = directory
         self._redactor = redactor
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return what the other provider says, once it is on record."""
         try:
-            answer = await self._provider.answer(request, hear)
+            answer = await self._provider.answer(request, on_progress)
         except ProviderError as error:
             await self._record(request, error)
             raise

@@ -1,10 +1,11 @@
-"""What a refusal means: a status, headers and a body become one ProviderError.
+"""Classify a provider's error response as one ProviderError.
 
-Owns:  the classification of every answer that is not a result, including an error inside a 200.
-Rule 1: the error's own code decides before the status does; the message is read last, and only for
-        what no code tells: that the conversation is too long, or the account used up.
-Rule 2: what is repeated of a provider's words is one bounded line with key-like text masked.
-Rule 3: pure: the moment a reset counts from is given.
+Owns:  the classification of every response that is not a result, including an error inside a 200.
+Rule 1: the error code of the body decides before the status does; the message is read last, and
+        only for what no code tells: that the conversation is too long, or that the account is
+        exhausted.
+Rule 2: what is quoted of a provider's message is one bounded line with key-like text masked.
+Rule 3: pure: the moment from which a reset counts is an argument.
 """
 
 import re
@@ -124,7 +125,7 @@ _HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|bo
 _NO_FIELDS: Final[Mapping[str, JsonValue]] = {}
 
 
-class Told(Record, frozen=True, kw_only=True):
+class RefusalBody(Record, frozen=True, kw_only=True):
     """What a provider's error says, whichever shape it has."""
 
     codes: tuple[str, ...] = ()
@@ -163,7 +164,7 @@ def refused(
     return error
 
 
-def _unsupported_name(told: Told, body: bytes) -> str | None:
+def _unsupported_name(told: RefusalBody, body: bytes) -> str | None:
     """Return the parameter that a refusal calls unsupported, without what lies inside of it."""
     text = told.message or body[:_SCANNED_BYTES_MAX].decode("utf-8", "replace")
     text = text[:_SCANNED_BYTES_MAX]
@@ -225,26 +226,26 @@ def keyless_line(text: str) -> str:
     return beginning_of(line, chars_max=PROVIDER_MESSAGE_CHARS_MAX)
 
 
-def _told_in(body: bytes) -> Told:
+def _told_in(body: bytes) -> RefusalBody:
     try:
         value = decode_json(body, "the error")
     except UnreadableResponseError:
-        return Told(message="" if is_html(body) else body.decode("utf-8", "replace"))
+        return RefusalBody(message="" if is_html(body) else body.decode("utf-8", "replace"))
     if isinstance(value, list) and value:
         value = value[0]  # one Google-style gateway wraps its error in a list
     if not isinstance(value, dict):
-        return Told(message=value if isinstance(value, str) else "")
+        return RefusalBody(message=value if isinstance(value, str) else "")
     return _told_of(value.get("error") or value)
 
 
-def _told_of(error: JsonValue) -> Told:
+def _told_of(error: JsonValue) -> RefusalBody:
     if not isinstance(error, dict):
-        return Told(message=error if isinstance(error, str) else "")
+        return RefusalBody(message=error if isinstance(error, str) else "")
     codes = tuple(error[key] for key in ("code", "type") if isinstance(error.get(key), str))
     number = error.get("code")
     is_status = isinstance(number, int) and not isinstance(number, bool) and 400 <= number < 600
     texts = (error.get(key) for key in ("message", "detail", "error_description", "msg"))
-    return Told(
+    return RefusalBody(
         codes=codes,
         message=next((text for text in texts if isinstance(text, str)), ""),
         status=number if is_status else None,
@@ -252,7 +253,7 @@ def _told_of(error: JsonValue) -> Told:
     )
 
 
-def _kind_of(told: Told, status: int | None) -> type[ProviderError]:
+def _kind_of(told: RefusalBody, status: int | None) -> type[ProviderError]:
     """Name the class. First matching rule wins; read top to bottom."""
     coded = next((_BY_CODE[code] for code in told.codes if code in _BY_CODE), None)
     if coded is not None and (status is None or issubclass(coded, _OVER_STATUS)):
@@ -265,14 +266,18 @@ def _kind_of(told: Told, status: int | None) -> type[ProviderError]:
     return ProviderOverloadedError if (status or 0) >= 500 else RequestRejectedError
 
 
-def _by_message(told: Told, otherwise: type[ProviderError]) -> type[ProviderError]:
+def _by_message(told: RefusalBody, otherwise: type[ProviderError]) -> type[ProviderError]:
     if re.search(_TOO_LONG, told.message, re.IGNORECASE):
         return ContextTooLongError
     return UsageLimitedError if re.search(_USED_UP, told.message, re.IGNORECASE) else otherwise
 
 
 def _first_wait(
-    told: Told, headers: Mapping[str, str], kind: type[ProviderError], *, now: datetime | None
+    told: RefusalBody,
+    headers: Mapping[str, str],
+    kind: type[ProviderError],
+    *,
+    now: datetime | None,
 ) -> int | None:
     from holon.adapters.providers.reset_times import (
         error_reset_ms,
@@ -290,7 +295,7 @@ def _first_wait(
     return limit_reset_ms(headers, now=now) if is_limit else None
 
 
-def _sentence(how: str, told: Told, *, is_html: bool) -> str:
+def _sentence(how: str, told: RefusalBody, *, is_html: bool) -> str:
     if is_html:
         return f"the provider answered {how} with an HTML page instead of JSON"
     said = keyless_line(told.message)
@@ -302,7 +307,7 @@ def _sentence(how: str, told: Told, *, is_html: bool) -> str:
 def _hint(
     kind: type[ProviderError],
     status: int | None,
-    told: Told,
+    told: RefusalBody,
     diagnostics: TransportDiagnostics | None,
 ) -> str | None:
     model = (diagnostics.model_ref if diagnostics is not None else None) or "the model"

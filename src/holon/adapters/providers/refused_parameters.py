@@ -1,10 +1,10 @@
-"""Which parameters of a request a provider has turned away.
+"""Optional request parameters that a provider has refused.
 
-Owns:  learning them from refusals, and what is said of it.
-Rule 1: only what an answer can do without is left out, and only what the refusal is about: one
-        parameter for each refusal.
-Rule 2: what was left out is learned once an answer came without it. It then holds for all models of
-        the provider, until this process ends.
+Owns:  learning them from refusals, and their diagnostics.
+Rule 1: only a parameter that an answer can do without is dropped, and only the one a refusal names:
+        one parameter per refusal.
+Rule 2: a parameter counts as refused once a request without it succeeded. That holds for all models
+        of the provider until this process ends.
 """
 
 import logging

@@ -1,10 +1,10 @@
-"""When a provider says it can be asked again.
+"""When a provider accepts requests again, from headers and error fields.
 
-Owns:  the many ways a wait is written: headers in seconds, milliseconds, durations and dates, and
-       the fields of usage-limit errors.
-Rule 1: an absolute moment counts from `now`, which is given; nothing here reads a clock.
-Rule 2: what cannot be read, or lies absurdly far away, is no answer rather than a wrong one.
-Rule 3: of several limits, those that are used up count, and the last of them to reset decides.
+Owns:  the formats of a wait: headers in seconds, milliseconds, durations and dates, and the fields
+       of usage-limit errors.
+Rule 1: an absolute moment counts from `now`, an argument; nothing here reads a clock.
+Rule 2: an unreadable or absurdly distant moment is ignored.
+Rule 3: of several limits the exhausted ones count, and the last of them to reset decides.
 """
 
 import math

@@ -1,13 +1,14 @@
-"""The provider plane: where a model reference leads.
+"""The provider resolver: from a model reference to a candidate that can answer.
 
-Owns:  which class serves which transport, and what each of them is built from; the runtime's
-       preference, and turning a reference into a candidate that can be asked.
-Rule 1: a wire is imported when a model needs it and not before: naming models costs nothing.
-Rule 2: every transport has a row here; one without a wire does not type-check.
-Rule 3: a candidate is made once and kept; a refusal is not, so a credential given later is found.
-Rule 4: nothing is sent while finding. What cannot be used as configured is refused here, closed,
-        with a sentence and what to do.
-Rule 5: one HTTP client for all wires, made when the first of them needs it.
+Owns:  which class serves which transport and what it is built from; the default and fallback
+       models; making candidates.
+Rule 1: a transport is imported when a model needs it and not before, so naming models costs
+        nothing.
+Rule 2: every transport has a case here; a missing one does not type-check.
+Rule 3: a candidate is made once and cached; a refusal is not, so a credential added later is found.
+Rule 4: resolving sends nothing. What cannot be used as configured is refused here, with a message
+        and a hint.
+Rule 5: all transports share one HTTP client, made when the first of them needs it.
 """
 
 import logging
@@ -37,14 +38,19 @@ from holon.adapters.providers.wire_request import (
     NoAuthorization,
 )
 from holon.model.providers.attempts import ProviderError
-from holon.model.providers.models import ModelRef, ModelSetting, PlaneSettings, TransportKind
+from holon.model.providers.models import (
+    ModelRef,
+    ModelSetting,
+    ProviderResolverSettings,
+    TransportKind,
+)
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
 from holon.ports.providers import Candidate, ModelPreference, Provider
 
 if TYPE_CHECKING:
     from holon.adapters.providers.http.exchange import HttpExchange
-    from holon.adapters.providers.http.local_client import Exchanges
+    from holon.adapters.providers.http.local_client import RoutingExchange
 
 
 SCRIPTS_FOLDER: Final = "scripts"
@@ -123,7 +129,7 @@ def local_is_installed() -> bool:
     return all(find_spec(package) is not None for package in _LOCAL_PACKAGES)
 
 
-class PlaneParts(msgspec.Struct, frozen=True, kw_only=True):
+class ResolverParts(msgspec.Struct, frozen=True, kw_only=True):
     """What a plane is built from besides its settings."""
 
     credentials: Credentials
@@ -133,14 +139,14 @@ class PlaneParts(msgspec.Struct, frozen=True, kw_only=True):
     has_local: Callable[[], bool] = local_is_installed
 
 
-class ProviderPlane:
+class ProviderResolver:
     """Every model that can be named. A ModelDirectory; close it at the end."""
 
-    def __init__(self, settings: PlaneSettings, parts: PlaneParts) -> None:
+    def __init__(self, settings: ProviderResolverSettings, parts: ResolverParts) -> None:
         self.settings = settings
         self.credentials = parts.credentials
         self._parts = parts
-        self._exchange: Exchanges | None = None
+        self._exchange: RoutingExchange | None = None
         self._refused = RefusedParameters()
         self._candidates: dict[ModelRef, Candidate] = {}
         self._preference = self._preferred()
@@ -176,12 +182,12 @@ class ProviderPlane:
         if self._exchange is None:
             # Here, not above: a plane is also asked about models that nobody talks to.
             from holon.adapters.providers.http.exchange import ExchangeTimeouts
-            from holon.adapters.providers.http.local_client import Exchanges
+            from holon.adapters.providers.http.local_client import RoutingExchange
 
             timeouts = ExchangeTimeouts(
                 answer_ms=self.settings.http_timeout_ms, idle_ms=self.settings.stream_idle_ms
             )
-            self._exchange = Exchanges(timeouts, clock=self._parts.clock)
+            self._exchange = RoutingExchange(timeouts, clock=self._parts.clock)
         return self._exchange
 
     async def aclose(self) -> None:
@@ -273,7 +279,7 @@ def _prompt_tokens_max(route: ProviderRoute, model: ModelInfo) -> int | None:
 
 
 def _traced(
-    provider: Provider, ref: ModelRef, settings: PlaneSettings, parts: PlaneParts
+    provider: Provider, ref: ModelRef, settings: ProviderResolverSettings, parts: ResolverParts
 ) -> Provider:
     if not (settings.http_trace or settings.failure_trace):
         return provider
@@ -288,7 +294,9 @@ def _traced(
     return TracedProvider(provider, ref, tracing)
 
 
-def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) -> Endpoint:
+def endpoint_of(
+    route: ProviderRoute, ref: ModelRef, settings: ProviderResolverSettings
+) -> Endpoint:
     """Return everything a wire needs to know about a model, but for the secret."""
     info = model_info(ref, settings)
     is_anthropic = route.transport is TransportKind.ANTHROPIC_MESSAGES
@@ -309,7 +317,9 @@ def endpoint_of(route: ProviderRoute, ref: ModelRef, settings: PlaneSettings) ->
     )
 
 
-def _context_editing(route: ProviderRoute, settings: PlaneSettings) -> ContextEditing | None:
+def _context_editing(
+    route: ProviderRoute, settings: ProviderResolverSettings
+) -> ContextEditing | None:
     asked = settings.anthropic
     # Compatible services refuse what only Anthropic has; an operator's own gateway may have it.
     is_anthropics_own = route.provider == "anthropic" or not route.is_builtin

@@ -1,21 +1,21 @@
-"""Reading JSON that a provider wrote, which may hold anything.
+"""Shared parts of reading a provider's answer: decoding, thinking tags, size limit, final checks.
 
-Owns:  the count of what an assembler holds on to, and the refusal beyond the cap; decoding, and the
-       small accessors every wire reads an answer with; telling it from the words of the answer, of
-       a whole text and of a stream; the last check between a wire's `lift` and the runtime.
-Rule 1: what passes by (previews, repetitions, wrapping) is not counted here; the HTTP client bounds
-        it.
-Rule 2: whatever is wrong becomes UnreadableResponseError that names the place, never the content.
-Rule 3: what was decoded here is exact JSON: no NaN, no lone surrogate, bounded nesting.
-Rule 4: tool arguments that are no JSON stay the text they are; the tool layer refuses that text.
-Rule 5: only what an answer begins with counts, as servers' own parsers have it: further behind, the
-        marks are words like any others. Without an end, all of it is reasoning.
-Rule 6: every character is looked at a fixed number of times, however the stream is cut.
-Rule 7: an answer says something: words, thinking or a call. Only behind the results of its calls
-        may a model end its turn in silence: it is done and has said all it wanted. What a provider
-        did by itself says nothing; alone, it is an answer only when that was cut short.
+Owns:  JSON decoding and the accessors every transport reads an answer with; separating `<think>`
+       text from the answer, whole or streamed; the size limit of an assembled answer; the last
+       check before the runtime gets the answer.
+Rule 1: the size limit counts what an assembler keeps. Content that passes by (previews,
+        repetitions, framing) is bounded by the HTTP client.
+Rule 2: any defect becomes an UnreadableResponseError that names the place, never the content.
+Rule 3: decoded values are exact JSON: no NaN, no lone surrogates, bounded nesting.
+Rule 4: tool arguments that are not JSON stay text; the tool layer refuses that text.
+Rule 5: thinking tags count only at the beginning of an answer, as in the servers' own parsers;
+        later ones are ordinary text. Without a closing tag, all of it is thinking.
+Rule 6: every character is examined a fixed number of times, however the stream is cut.
+Rule 7: an answer contains text, thinking or a call. Only after the results of its calls may a model
+        end its turn with an empty answer. Server-side tool items alone are an answer only when the
+        response was cut short.
 Rule 8: the calls of one answer have distinct ids, because results are matched by them.
-Rule 9: a model that says it stopped for a tool has named one.
+Rule 9: a model that stopped for a tool names one.
 """
 
 import re
@@ -44,7 +44,7 @@ from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, Text
 from holon.model.values import JsonValue, require_json
 
 
-class KeptSize:
+class AnswerSizeLimit:
     """Grows with an answer, and refuses one that grows too large."""
 
     def __init__(self) -> None:
@@ -171,14 +171,14 @@ CLOSING: Final = "</think>"
 _BLANK: Final = re.compile(r"\s*")
 
 
-class Split(NamedTuple):
+class SplitText(NamedTuple):
     """A text's reasoning, and its words."""
 
     thoughts: str
     words: str
 
 
-def split_thoughts(text: str) -> Split:
+def split_thoughts(text: str) -> SplitText:
     """Return what an answer thought before its words, and the words."""
     thoughts, at = list[str](), 0
     while text.startswith(OPENING, start := _first_letter(text, at)):
@@ -191,8 +191,8 @@ def split_thoughts(text: str) -> Split:
         thoughts.append(text[begin:end])
         at = end + len(CLOSING)
     if not thoughts:
-        return Split("", text)
-    return Split("\n\n".join(filter(None, map(str.strip, thoughts))), text[at:].lstrip())
+        return SplitText("", text)
+    return SplitText("\n\n".join(filter(None, map(str.strip, thoughts))), text[at:].lstrip())
 
 
 def _first_letter(text: str, at: int) -> int:
@@ -200,7 +200,7 @@ def _first_letter(text: str, at: int) -> int:
     return at if blank is None else blank.end()
 
 
-class GrowingText:
+class ThinkingSplitter:
     """The text of one streamed answer, told as words and reasoning while it grows."""
 
     def __init__(self) -> None:

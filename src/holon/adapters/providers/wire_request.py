@@ -1,19 +1,19 @@
-"""Conversations as joined JSON text, kept so that a round costs what it adds.
+"""Shared parts of writing a request: endpoint, authorization, tool names, cached conversation text.
 
-Owns:  what stands for a name that holds characters a wire refuses, or too many of them; the memo of
-       one endpoint; the last conversation of each key (an agent, say) of one endpoint, as one
-       growing text. What a new conversation begins with in common with it stays as it is; only the
-       rest is written; the endpoint record, and how requests are authorized.
-Rule 1: a name that is fine stays as it is; any other has one stand-in, and no two share it.
-Rule 2: a catalog is found by the identity of the tools it holds on to: never another's.
-Rule 3: the memo is bounded; what was used longest ago goes first.
-Rule 4: a message stays when it is the same object with the same marks, or equal words of the user
-        (a turn's opening is laid out anew each round). Nothing else has the same bytes for sure:
-        equal arguments may be `1` here and `true` there.
-Rule 5: the memo holds on to the messages it compares with, so no other object can take the place of
-        one; it never changes a byte, and a failed write leaves nothing behind.
-Rule 6: it is bounded by count and by bytes; what was used longest ago goes first.
-Rule 7: an endpoint holds no secret. Secrets come from `Authorization.headers`, at the last moment.
+Owns:  the endpoint record and how requests are authorized; substitutes for tool names an API
+       refuses; the memo of encoded tool catalogs; the encoded text of the latest conversation per
+       key (an agent, for example), so that a round costs what it adds.
+Rule 1: an endpoint holds no secret. Secrets come from `Authorization.headers`, at the last moment.
+Rule 2: an acceptable name stays unchanged; any other has one substitute, and no two share it.
+Rule 3: a tool catalog is found by the identity of the tools it holds references to, never by
+        equality.
+Rule 4: a message's text is reused when it is the same object with the same marks, or equal text of
+        the user (a turn's opening is built anew each round). Nothing else surely has the same
+        bytes: equal arguments may be `1` here and `true` there.
+Rule 5: the cache references the messages it compares with, so no other object can take the identity
+        of one; it never changes a byte, and a failed write leaves no trace.
+Rule 6: every cache is bounded, conversation text by count and by bytes; the least recently used
+        entry goes first.
 """
 
 import hashlib
@@ -75,7 +75,7 @@ _BYTES_MAX: Final = 32 * MIB
 NO_MARKS: Final[Marks] = {}
 
 
-class Piece(NamedTuple, Generic[Note]):
+class MessageText(NamedTuple, Generic[Note]):
     """What one message adds to the text, and what has to be known to write on behind it."""
 
     text: bytes
@@ -83,10 +83,10 @@ class Piece(NamedTuple, Generic[Note]):
 
 
 # Writes a message, given its index and the note of the message before it.
-Write: TypeAlias = Callable[[int, Note], Piece[Note]]
+Write: TypeAlias = Callable[[int, Note], MessageText[Note]]
 
 
-class Joined(msgspec.Struct, Generic[Note]):
+class ConversationText(msgspec.Struct, Generic[Note]):
     """A conversation as text. It goes on growing: copy it out before the next one is asked for."""
 
     messages: tuple[ConversationMessage, ...] = ()
@@ -96,7 +96,7 @@ class Joined(msgspec.Struct, Generic[Note]):
     notes: list[Note] = msgspec.field(default_factory=list)
 
 
-class JoinedConversations(Generic[Note]):
+class ConversationTextCache(Generic[Note]):
     """Remembers how conversations look on the wire; `start` is the note before any message."""
 
     def __init__(
@@ -107,7 +107,9 @@ class JoinedConversations(Generic[Note]):
         bytes_max: int = _BYTES_MAX,
     ) -> None:
         self._start = start
-        self._latest: Lru[Hashable, Joined[Note]] = Lru(conversations_max, size_max=bytes_max)
+        self._latest: Lru[Hashable, ConversationText[Note]] = Lru(
+            conversations_max, size_max=bytes_max
+        )
 
     def joined(
         self,
@@ -116,9 +118,9 @@ class JoinedConversations(Generic[Note]):
         write: Write[Note],
         *,
         marks: Marks = NO_MARKS,
-    ) -> Joined[Note]:
+    ) -> ConversationText[Note]:
         """Return the conversation as text, writing only what the last one of its key lacks."""
-        joined = self._latest.pop(key) or Joined()
+        joined = self._latest.pop(key) or ConversationText()
         _keep_shared(joined, conversation, marks)
         note = joined.notes[-1] if joined.notes else self._start
         for index in range(len(joined.ends), len(conversation)):
@@ -132,7 +134,7 @@ class JoinedConversations(Generic[Note]):
 
 
 def _keep_shared(
-    joined: Joined[Note], conversation: tuple[ConversationMessage, ...], marks: Marks
+    joined: ConversationText[Note], conversation: tuple[ConversationMessage, ...], marks: Marks
 ) -> None:
     """Cut a text back to what it has in common with another conversation."""
     count = _shared_count(joined.messages, conversation)

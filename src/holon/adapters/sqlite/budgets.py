@@ -1,50 +1,67 @@
-"""Writing what slows agents down, and what turns used.
+"""Budgets: the rate-limit columns of `agents`, held messages, and the rows of `usage`.
 
-Owns:  the columns of `agents` about their pace, `not_before` of messages that were held, and the
-       rows of `usage`; nothing but order: a scope's steps lie next to each other, oldest first, and
-       are few.
-Rule 1: usage is added up per agent and for all together in the transaction that ends the turn.
-Rule 2: usage is forgotten by its age and by how much came after it: one turn that ended while the
-        clock stood ahead makes nobody's day forgotten.
+Owns:  the columns of `agents` about their rate limits, `not_before` of held messages, and the rows
+       of `usage`; the usage reads.
+Rule 1: usage is added up per agent and in total, in the transaction that ends the turn.
+Rule 2: the steps of a scope are adjacent, oldest first, and few.
+Rule 3: usage is deleted by age and by how much came after it: a turn that ended while the clock was
+        ahead does not delete the current day of any agent.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
-from holon.adapters.sqlite.database.row_codec import micros_or_none
-from holon.adapters.sqlite.database.statements import ReadSession, Statements, named_queries
+from holon.adapters.sqlite.database.row_codec import (
+    micros_or_none,
+)
+from holon.adapters.sqlite.database.statements import (
+    ReadSession,
+    Statements,
+    named_queries,
+)
 from holon.model.budgets import (
     HoldMessage,
-    HoldTurns,
-    ReleaseTurns,
-    RememberPace,
+    PauseTurns,
     ReviewHolds,
+    UnpauseTurns,
+    UpdateTurnRate,
     UsageStep,
 )
-from holon.model.commits import SettleTurn
-from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
-from holon.model.values import AgentId, from_micros, to_micros
+from holon.model.commits import (
+    SettleTurn,
+)
+from holon.model.limits import (
+    BUDGET_WINDOW_MS,
+    SELF_STARTED_HOLD_MS_MAX,
+    USAGE_STEP_MS,
+)
+from holon.model.values import (
+    AgentId,
+    from_micros,
+    to_micros,
+)
 
-PaceChange: TypeAlias = RememberPace | HoldMessage | HoldTurns | ReleaseTurns | ReviewHolds
+TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
 
 USAGE_STEP_MICROS = USAGE_STEP_MS * 1_000
 EVERYBODY = ""  # the scope of all agents together
 _STEPS_KEPT_COUNT = BUDGET_WINDOW_MS // USAGE_STEP_MS + 1
 _MISSING = "agents_row_missing"
+_HOLD_MAX = timedelta(milliseconds=SELF_STARTED_HOLD_MS_MAX)
 
 
-class PaceChanges:
+class TurnLimitChanges:
     """Writes what changes about an agent's pace."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
         self._sql = named_queries("pace")
 
-    def write(self, change: PaceChange, *, at: int) -> None:
+    def write(self, change: TurnRateChange, *, at: int) -> None:
         """Write one change; `at` is the moment of its commit."""
         match change:
-            case RememberPace(agent_id=agent_id, pace=pace):
+            case UpdateTurnRate(agent_id=agent_id, pace=pace):
                 counted = (pace.self_started_count, micros_or_none(pace.self_started_at))
                 self._update("remember_pace", (agent_id, *counted, int(pace.gave_up)))
             case HoldMessage():
@@ -53,9 +70,9 @@ class PaceChanges:
                     (change.message_id, change.agent_id, to_micros(change.until)),
                     missing="messages_row_missing",
                 )
-            case HoldTurns(agent_id=agent_id, hold=hold):
+            case PauseTurns(agent_id=agent_id, hold=hold):
                 self._update("hold_turns", (agent_id, to_micros(hold.until)))
-            case ReleaseTurns(agent_id=agent_id):
+            case UnpauseTurns(agent_id=agent_id):
                 self._update("hold_turns", (agent_id, None))
             case ReviewHolds():
                 self._statements.run(self._sql["review_holds"], (at,))
@@ -76,8 +93,8 @@ class PaceChanges:
         self._statements.change_one(self._sql[name], parameters, missing=_MISSING)
 
 
-class SqliteUsageReads(ReadSession):
-    """The budgets' part of the port."""
+class SqliteBudgetReads(ReadSession):
+    """What turns used, and whom a budget holds."""
 
     async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
         """What the agent's turns used since a moment, or everybody's, oldest first."""
@@ -101,8 +118,7 @@ class SqliteUsageReads(ReadSession):
         """Whether a used-up budget holds some agent."""
         return self._one("held_agent") is not None
 
-    async def agent_count(self, *, limit: int) -> int:
-        """How many agents there are; counting stops at `limit`."""
-        found = self._one("agent_count", (limit,))
-        count = None if found is None else found[0]
-        return count if isinstance(count, int) else 0
+    async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
+        """Agents with a message whose hold ends later than any can: the clock was set back."""
+        found = self._all("void_holds", (to_micros(now + _HOLD_MAX),))
+        return [AgentId(str(row[0])) for row in found]

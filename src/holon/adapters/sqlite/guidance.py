@@ -1,18 +1,24 @@
-"""Reading which skills agents use.
+"""Guidance: the rows of `skill_activations` and `tainted_instructions`.
 
-Owns:  the skills' part of the reads; the rows of `skill_activations`; the rows of
-       `tainted_instructions`.
-Rule 1: the end of a turn is the end of turn_active: a completed turn makes it session_active, any
-        other drops it, or gives back the session_active it had before.
-Rule 2: only a change that somebody from outside may be behind moves a row; of any other the event
-        is all there is.
+Owns:  the skill reads; writing skill activations and tainted instructions.
+Rule 1: the end of a turn ends turn_active: a completed turn makes it session_active, any other
+        drops it, or restores the session_active it had before.
+Rule 2: only a change that a source outside the operator's control may have caused moves a row; any
+        other change is recorded by its event alone.
 """
 
 from collections.abc import Sequence
 from typing import assert_never
 
-from holon.adapters.sqlite.database.statements import ReadSession, Row, Statements, named_queries
-from holon.model.commits import SettleTurn
+from holon.adapters.sqlite.database.statements import (
+    ReadSession,
+    Row,
+    Statements,
+    named_queries,
+)
+from holon.model.commits import (
+    SettleTurn,
+)
 from holon.model.guidance import (
     ActivateSkill,
     ActivationSource,
@@ -23,13 +29,20 @@ from holon.model.guidance import (
     SkillActivation,
     SkillChange,
 )
-from holon.model.limits import SKILL_ACTIVATIONS_READ_COUNT_MAX
+from holon.model.limits import (
+    SKILL_ACTIVATIONS_READ_COUNT_MAX,
+)
 from holon.model.turns.turn import TerminalKind
-from holon.model.values import AgentId, TurnId, from_micros, to_micros
+from holon.model.values import (
+    AgentId,
+    TurnId,
+    from_micros,
+    to_micros,
+)
 
 
 class SqliteSkillReads(ReadSession):
-    """The skills' part of the port."""
+    """The skills agents use."""
 
     async def active_skills(self, agent_id: AgentId) -> Sequence[SkillActivation]:
         """The skills an agent uses, each once, in order of activation."""
@@ -86,8 +99,9 @@ class SkillChanges:
         self._statements = statements
         self._sql = named_queries("skills")
 
-    def write(self, change: SkillChange) -> None:
+    def write(self, change: SkillChange, *, at: int) -> None:
         """Write one change."""
+        del at  # an activation carries its own moment
         match change:
             case ActivateSkill(activation=activation):
                 self._activate(activation)

@@ -1,10 +1,10 @@
-"""Reading what memory search is made of.
+"""Memory: working memory, episodes, and the changes that feed the search index.
 
-Owns:  working memory, as the runtime and as a prompt need it, and episodes; the pages of changed
-       records, and the records of a page, one query for each kind; the rows of `working_memories`
-       and `episodes`; the rows of `memory_sources` and `turn_evidence`. They are part of the commit
-       they tell of; telling indexes which records go, in the transaction that removes them, and
-       forgetting that again once every index has had time to hear it.
+Owns:  the reads of working memory and episodes; pages of changed index sources and their records,
+       one query per kind; the rows of `working_memories`, `episodes`, `memory_sources` and
+       `turn_evidence`.
+Rule 1: source marks are part of the commit they describe. Removals are recorded in the transaction
+        that removes the records, and forgotten once every index has had time to read them.
 """
 
 from collections import defaultdict
@@ -31,7 +31,10 @@ from holon.adapters.sqlite.database.statements import (
 )
 from holon.adapters.sqlite.workspaces import workspace_entry
 from holon.decide.queue.authority import AUTHORITY_ORDER
-from holon.model.limits import MEMORY_FEED_COUNT, MEMORY_GONE_KEPT_MS
+from holon.model.limits import (
+    MEMORY_FEED_COUNT,
+    MEMORY_GONE_KEPT_MS,
+)
 from holon.model.memory.index import (
     MemoryKind,
     MemoryMark,
@@ -53,31 +56,20 @@ from holon.model.memory.records import (
     RememberWork,
     WorkingMemory,
 )
-from holon.model.values import AgentId, EpisodeId, WorkspaceId, to_micros
+from holon.model.values import (
+    AgentId,
+    EpisodeId,
+    WorkspaceId,
+    to_micros,
+)
 
 _STATES: Final = RowDecoder[MemoryState](MemoryState)
 _EPISODES: Final = RowDecoder[EpisodeRecord](EpisodeRecord)
 _EVERY_TURN: Final = 2**63 - 1
 
 
-class MemoryLooks(ReadSession):
-    """What is read of an agent's memory inside a transaction somebody else holds."""
-
-    def _memory_figures(self, agent_id: AgentId) -> MemoryFigures:
-        match self._one("memory_figures", (agent_id,)):
-            case (int() as revision, int() as prompted, int() as archived, active):
-                return MemoryFigures(
-                    revision=revision,
-                    last_prompted_revision=prompted,
-                    archived_episode_count=archived,
-                    active_episode_id=None if active is None else EpisodeId(str(active)),
-                )
-            case _:
-                return MemoryFigures()
-
-
-class SqliteWorkingMemoryReads(MemoryLooks):
-    """The part of the port that is about memory."""
+class SqliteMemoryReads(ReadSession):
+    """What agents remember, and the records memory search is made of."""
 
     async def remembered(self, agent_id: AgentId) -> RememberedPlace:
         """Everything kept of an agent's memory, and the workspace it is in."""
@@ -116,10 +108,6 @@ class SqliteWorkingMemoryReads(MemoryLooks):
         """Agents to whom the newest episodes of all belong."""
         return [AgentId(str(row[0])) for row in self._all("newest_episode_agents", (limit,))]
 
-
-class SqliteMemorySourceReads(ReadSession):
-    """The memory sources' part of the port."""
-
     async def changed_sources(self, agent_id: AgentId, *, after_seq: int, limit: int) -> SourcePage:
         """Records of an agent that were written after a change, in the order of the last one."""
         wanted = at_most(limit, MEMORY_FEED_COUNT)
@@ -144,6 +132,18 @@ class SqliteMemorySourceReads(ReadSession):
             rows = self._all("memory_sources_named", (agent_id, encode(named)))
             records = self._records(agent_id, rows)
         return [_source(agent_id, row, records) for row in rows]
+
+    def figures(self, agent_id: AgentId) -> MemoryFigures:
+        match self._one("memory_figures", (agent_id,)):
+            case (int() as revision, int() as prompted, int() as archived, active):
+                return MemoryFigures(
+                    revision=revision,
+                    last_prompted_revision=prompted,
+                    archived_episode_count=archived,
+                    active_episode_id=None if active is None else EpisodeId(str(active)),
+                )
+            case _:
+                return MemoryFigures()
 
     def _records(
         self, agent_id: AgentId, rows: Sequence[Row]
@@ -215,8 +215,9 @@ class WorkingMemoryChanges:
         self._statements = statements
         self._sql = named_queries("working_memory")
 
-    def write(self, change: MemoryChange) -> None:
+    def write(self, change: MemoryChange, *, at: int) -> None:
         """Write one change."""
+        del at  # the record carries its own moment
         match change:
             case RememberWork(agent_id=agent_id, state=state):
                 self._statements.run(

@@ -1,7 +1,8 @@
-"""Writing changes to messages: queue, claim, put off, settle, show.
+"""The message queue: the rows of `messages`.
 
-Owns:  the rows of `messages`, and the fence a claim raises on its agent.
-Rule 1: a key that was used before is found by its unique index, not by a look beforehand: the
+Owns:  the queue reads; queue, claim, defer, settle and show messages; the fence a claim raises on
+       its agent.
+Rule 1: a reused idempotency key is found by its unique index, not by a lookup beforehand, so the
         common case pays nothing for it.
 """
 
@@ -11,7 +12,11 @@ from typing import TypeAlias, assert_never
 import apsw
 
 from holon.adapters.sqlite.database.error_mapping import ConstraintNames
-from holon.adapters.sqlite.database.row_codec import ENVELOPES, encode, origin_kind
+from holon.adapters.sqlite.database.row_codec import (
+    ENVELOPES,
+    encode,
+    origin_kind,
+)
 from holon.adapters.sqlite.database.statements import (
     ChangeRefusedError,
     ReadSession,
@@ -19,6 +24,7 @@ from holon.adapters.sqlite.database.statements import (
     Statements,
     Value,
     named_queries,
+    number,
 )
 from holon.model.agents import AgentStatus
 from holon.model.commits import (
@@ -30,7 +36,13 @@ from holon.model.commits import (
     ReleaseDeferred,
     SettleMessage,
 )
-from holon.model.events.reads import AdmissionTarget, KeyedMessage
+from holon.model.events.reads import (
+    AdmissionTarget,
+    KeyedMessage,
+)
+from holon.model.limits import (
+    SURFACE_PAGE_COUNT_MAX,
+)
 from holon.model.queue import (
     DeliverySurface,
     MessageEnvelope,
@@ -38,11 +50,16 @@ from holon.model.queue import (
     QueueEntry,
     TimerOrigin,
 )
-from holon.model.values import AgentId, MessageId, TimerId, to_micros
+from holon.model.values import (
+    AgentId,
+    MessageId,
+    TimerId,
+    to_micros,
+)
 
 
 class SqliteQueueReads(ReadSession):
-    """The queue's part of the port."""
+    """Messages, queued and settled."""
 
     async def admission_target(self, agent_id: AgentId) -> AdmissionTarget | None:
         """What the door needs to know, or nothing when there is no such agent."""
@@ -91,6 +108,22 @@ class SqliteQueueReads(ReadSession):
     async def queued_ticks(self, agent_id: AgentId, *, timer_id: TimerId) -> Sequence[MessageId]:
         """Ticks of this timer that have not been claimed."""
         return [MessageId(str(row[0])) for row in self._all("queued_ticks", (agent_id, timer_id))]
+
+    async def messages(
+        self, agent_id: AgentId, message_ids: Sequence[MessageId]
+    ) -> Sequence[QueueEntry]:
+        """Those of the named messages that are kept and are this agent's, in the order asked."""
+        with self._moment():
+            asked = message_ids[:SURFACE_PAGE_COUNT_MAX]
+            found = [self._one("message", (message_id,)) for message_id in asked]
+        entries = (queue_entry(row) for row in found if row is not None)
+        return [entry for entry in entries if entry.message.agent_id == agent_id]
+
+    async def followup_count(self, root_id: MessageId) -> int:
+        """How many follow-ups of one chain are known."""
+        found = self._one("followup_count", (root_id,))
+        assert found is not None, "counts are always one row"
+        return number(found[0])
 
     def _envelopes(self, name: str, agent_id: AgentId, limit: int) -> list[MessageEnvelope]:
         return [ENVELOPES.decode(str(row[0])) for row in self._all(name, (agent_id, limit))]

@@ -1,29 +1,30 @@
-"""Forgetting finished history, oldest first, a bounded step at a time.
+"""Retention: delete finished history, oldest first, in bounded steps.
 
-Owns:  how long the id of a commit and the key of a delivery are remembered; what may be removed,
-       when, and giving the disk space back.
-Rule 1: only we repeat a commit, and do so within moments. A request that a caller's key names is
-        repeated by the caller: its id is all that remembers the key, and stays as long as keys do.
-Rule 2: what was stamped while the clock stood in the past is as young as what came before it in the
-        log. What was stamped ahead is as old as what came after it.
-Rule 3: a step looks at one stretch of the commits, in the order they were applied, and says where
-        it ended, so that ids that stay never hold up those behind them.
-Rule 4: a step removes everything that ended within one window of the log, in all tables, so that
-        what remains is all of one age. Events set the pace: whatever happens leaves one.
-Rule 5: nothing unfinished goes, nor what the model has yet to see, nor an agent's newest events and
-        turns, nor a key or commit id that somebody may still repeat. The schema refuses most of
-        these as well. An archived agent has no use for what is newest: its last event stays.
-Rule 6: age decides while there is room. Above the cap, windows keep coming until there is room
-        again or nothing is left that may go.
-Rule 7: the rows of a batch are chosen once, by their keys. What is noted of them and what removes
-        them go by those keys, so that neither can mean other rows than the other.
-Rule 8: a clock may have stood in the future or in the past. What it stamped is as old as the log
-        says: no younger than what was written after it, and no older than what was written before.
-        So the log is aged as far as no credible stamp in it is young (see log_stretches), and a row
-        goes by its stamp only when the clock did not stand there later in the log.
-Rule 9: a key is young as well when the clock stood at its stamp after a moment that is young. What
-        is stamped ahead keeps its keys until its part of the log is aged.
-Rule 10: a step that was undone is taken again: what is done moves only with what is durable.
+Owns:  how long commit ids and delivery keys are remembered; what may be removed and when; returning
+       disk space.
+Rule 1: a commit id is repeated only by us, within moments. A request with a caller's key is
+        repeated by the caller: its commit id is the only trace of that key and stays as long as
+        keys do.
+Rule 2: what was stamped while the clock was set back is as young as what precedes it in the log;
+        what was stamped ahead is as old as what follows it.
+Rule 3: a step covers one range of commits in the order they were applied and returns where it
+        ended, so ids that stay never hold up those after them.
+Rule 4: a step removes everything that ended within one window of the log, from all tables, so that
+        what remains has one age. Events set the pace: everything that happens leaves one.
+Rule 5: open objects stay, and so do messages the model has not seen, an agent's newest events and
+        turns, and keys or commit ids that may still be repeated. The schema refuses to delete most
+        of these as well. For an archived agent only its last event stays.
+Rule 6: age decides while there is room. Above the size cap, windows are removed until there is room
+        again or nothing removable is left.
+Rule 7: the rows of a batch are selected once, by key. Recording and deleting both use those keys,
+        so they cannot affect different rows.
+Rule 8: the clock may have been ahead or behind. A stamp is as old as the log says: no younger than
+        what was written after it, and no older than what was written before. So the log is aged as
+        far as it holds no young credible stamp (see log_segments), and a row is aged by its stamp
+        only when the clock did not return to that time later in the log.
+Rule 9: a key is also young when the clock showed its stamp after a moment that is young. Keys
+        stamped ahead stay until their part of the log is aged.
+Rule 10: a step that was rolled back is repeated: progress moves only with what is durable.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,10 +37,10 @@ from holon.adapters.sqlite.database.checkpoints import truncate_log
 from holon.adapters.sqlite.database.database_files import DatabaseFiles
 from holon.adapters.sqlite.database.row_codec import encode
 from holon.adapters.sqlite.database.statements import Statements, Value, named_queries
-from holon.adapters.sqlite.log_stretches import (
+from holon.adapters.sqlite.log_segments import (
     FAR_AHEAD,
     LONG_AGO,
-    LogStretches,
+    LogSegments,
     Place,
     Span,
     horizon,
@@ -64,7 +65,7 @@ class _Stretch(NamedTuple):
     is_last: bool
 
 
-class Forgotten(NamedTuple):
+class CommitPruning(NamedTuple):
     """How far the commits were gone through, and whether there is more to forget."""
 
     end_seq: int
@@ -79,8 +80,8 @@ class CommitRetention:
         self._sql = named_queries("commit_retention")
 
     def forget(
-        self, after_seq: int, policy: RetentionPolicy, log: LogStretches, *, now: datetime
-    ) -> Forgotten:
+        self, after_seq: int, policy: RetentionPolicy, log: LogSegments, *, now: datetime
+    ) -> CommitPruning:
         """Forget a batch of each kind; the commits are gone through from `after_seq` on."""
         present, batch_count = to_micros(now), policy.batch_count
         ids_until, keys_until = (
@@ -101,7 +102,7 @@ class CommitRetention:
             self._statements.run(self._sql["delete_trigger_deliveries"], (batch_count, *span))
             is_full = is_full or self._statements.connection.changes() >= batch_count
         end_seq = after_seq if stretch.is_last else stretch.end_seq
-        return Forgotten(end_seq, more=is_full or not stretch.is_last)
+        return CommitPruning(end_seq, more=is_full or not stretch.is_last)
 
     def _stretch(self, after_seq: int, batch_count: int, until: int, present: int) -> _Stretch:
         asked = (after_seq, batch_count, horizon(present))
@@ -182,7 +183,7 @@ class Retention:
         self._sql = named_queries("retention")
         self._memory = MemoryRetention(self._statements)
         self._commits = CommitRetention(self._statements)
-        self._stretches = LogStretches(self._statements, self._sql["next_events"])
+        self._stretches = LogSegments(self._statements, self._sql["next_events"])
         self._done = _Done()
 
     def step(self, policy: RetentionPolicy, *, now: datetime) -> PruneReport:

@@ -1,11 +1,11 @@
 """The store port on SQLite.
 
-Owns:  putting reader, writer, retention and lock together, and taking them apart again.
-Rule 1: a store is opened in one order: directories, lock, a look at the file, then the file itself,
-        and the home is taken as its owner. Whatever refuses leaves everything as it was. The lock
-        is taken once: who takes it earlier, with the look, hands it over.
-Rule 2: the last connection to be closed folds the log back, unless the store is broken: then
-        closing writes nothing, and the next start goes by what it finds.
+Owns:  assembling reader, writer, retention and lock, and closing them.
+Rule 1: opening has one order: directories, lock, a check of the files, the database itself, then
+        ownership of the home. A refusal leaves everything unchanged. The lock is taken once: a
+        caller that takes it earlier, together with the check, passes it on.
+Rule 2: closing the last connection checkpoints the log, unless the store is broken: then closing
+        writes nothing, and the next start recovers from what it finds.
 """
 
 from collections.abc import Callable
@@ -142,7 +142,7 @@ class SqliteStore:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldHome:
+class LockedHome:
     """A home whose lock is held and whose last owner is gone, and whose store is not open yet."""
 
     lock: HomeLock
@@ -154,7 +154,7 @@ class HeldHome:
         self.lock.release()
 
 
-def hold_home(home: Path) -> HeldHome:
+def hold_home(home: Path) -> LockedHome:
     """Take the lock of a home; raises HomeInUseError when another process has it or owns the home.
 
     Its run folder must be there. What else is wrong with the home is said when it is opened.
@@ -169,7 +169,7 @@ def hold_home(home: Path) -> HeldHome:
 
 def open_store(
     home: Path,
-    held: HeldHome | None = None,
+    held: LockedHome | None = None,
     *,
     synchronous: Synchronous = Synchronous.FULL,
     vfs: str | None = None,
@@ -190,13 +190,13 @@ def open_store(
         raise
 
 
-def _held(home: Path, lock: HomeLock) -> HeldHome:
+def _held(home: Path, lock: HomeLock) -> LockedHome:
     try:
-        return HeldHome(lock, generation=_last_generation(home, lock))
+        return LockedHome(lock, generation=_last_generation(home, lock))
     except HomeInUseError:
         raise
     except StoreError as error:
-        return HeldHome(lock, objection=error)
+        return LockedHome(lock, objection=error)
 
 
 def _last_generation(home: Path, lock: HomeLock) -> int:
@@ -220,7 +220,7 @@ def _require_files(home: Path) -> None:
 
 
 def _open_database(
-    home: Path, held: HeldHome, *, synchronous: Synchronous, vfs: str | None
+    home: Path, held: LockedHome, *, synchronous: Synchronous, vfs: str | None
 ) -> SqliteStore:
     path, record, lock = database_path(home), record_path(home), held.lock
     _require_files(home)  # again: a service takes its port after it has looked at its home

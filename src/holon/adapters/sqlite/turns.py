@@ -1,11 +1,10 @@
-"""Writing changes to turns, their transcript and their tool calls.
+"""Turns: the rows of `turns`, `transcript`, `tool_calls`, `tool_latency` and `agent_contexts`.
 
-Owns:  remembering what rows of a settled turn mean, since each next turn of an agent reads the same
-       ones again; the rows of `turns`, `transcript`, `tool_calls` and `tool_latency`; the rows of
-       `agent_contexts`.
-Rule 1: nothing of a settled turn changes once all its calls have ended: what was read then holds.
-        Retention removes a turn as a whole, and nobody asks for it again.
-Rule 2: what is kept is bounded by its size; what was not asked for longest goes first.
+Owns:  the turn reads, with a cache of settled turns, since each next turn of an agent reads the
+       same ones again; writing turns, transcripts, calls and context starts.
+Rule 1: a settled turn does not change once all its calls have ended, so the cached value stays
+        valid. Retention removes a turn as a whole, and it is not requested again.
+Rule 2: the cache is bounded by size; the least recently used turn goes first.
 Rule 3: only a call that ran is counted, so the names in `tool_latency` are those of real tools.
 """
 
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar, assert_never
 
 import apsw
 
-from holon.adapters.sqlite.budgets import PaceChanges
+from holon.adapters.sqlite.budgets import TurnLimitChanges
 from holon.adapters.sqlite.database.row_codec import (
     CallRow,
     EntryRow,
@@ -25,7 +24,14 @@ from holon.adapters.sqlite.database.row_codec import (
     transcript_entry,
     turn_record,
 )
-from holon.adapters.sqlite.database.statements import ReadSession, Row, Statements, named_queries
+from holon.adapters.sqlite.database.statements import (
+    ReadSession,
+    Row,
+    Statements,
+    at_most,
+    named_queries,
+    numbers,
+)
 from holon.adapters.sqlite.guidance import SkillChanges
 from holon.model.commits import (
     AppendTranscript,
@@ -35,12 +41,19 @@ from holon.model.commits import (
     SettleTurn,
     StartToolCall,
 )
-from holon.model.limits import MIB
+from holon.model.limits import (
+    EVENT_PAGE_COUNT_MAX,
+    MIB,
+    SURFACE_TURNS_COUNT_MAX,
+)
 from holon.model.lru import Lru
 from holon.model.turns.compaction import RememberContext
+from holon.model.turns.tools import ToolLatency
 from holon.model.turns.transcript import TurnLog
-from holon.model.turns.turn import TerminalKind
+from holon.model.turns.turn import TerminalKind, TurnRecord
 from holon.model.values import AgentId, TurnId, to_micros
+
+_NEWEST: Final = 2**63 - 1  # what a page begins before when no cursor is given
 
 KEPT_CHARS_MAX: Final = 2 * MIB
 TURN_CHARS_MAX: Final = KEPT_CHARS_MAX // 64  # a larger one is read each time
@@ -92,7 +105,7 @@ class _TurnPlace(NamedTuple):
 
 
 class SqliteTurnReads(ReadSession):
-    """The turns' part of the port."""
+    """Turns with what was recorded in them."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__(connection)
@@ -116,6 +129,37 @@ class SqliteTurnReads(ReadSession):
             if unread:
                 logs |= self._read_since(agent_id, unread[-1])
         return [log for log in reversed(logs.values()) if log is not None]
+
+    async def named(self, agent_id: AgentId, turn_ids: Sequence[TurnId]) -> Sequence[TurnRecord]:
+        """Those of the named turns that are kept and are this agent's, without what they hold."""
+        with self._moment():
+            found = [self._one("turn", (turn_id,)) for turn_id in turn_ids[:EVENT_PAGE_COUNT_MAX]]
+        turns = (turn_record(TurnRow._make(row)) for row in found if row is not None)
+        return [turn for turn in turns if turn.agent_id == agent_id]
+
+    async def turns_page(
+        self, agent_id: AgentId, *, before_index: int | None, limit: int
+    ) -> Sequence[TurnLog]:
+        """Turns with everything recorded in them, newest first, the open one included."""
+        before = _NEWEST if before_index is None else before_index
+        most = at_most(limit, SURFACE_TURNS_COUNT_MAX)
+        with self._moment():
+            found = self._all("turns_page", (agent_id, before, most))
+            return [self._log_of(row) for row in found]
+
+    async def agents_with_open_turns(self) -> Sequence[AgentId]:
+        """Agents whose lane was cut off by the end of an earlier process."""
+        return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
+
+    async def tool_latencies(self, agent_id: AgentId, *, limit: int) -> Sequence[ToolLatency]:
+        """How long the agent's calls took, by tool."""
+        return [
+            ToolLatency(
+                tool_name=str(name), call_count=calls, total_ms=total, max_ms=longest, last_ms=last
+            )
+            for name, *columns in self._all("tool_latencies", (agent_id, limit))
+            for calls, total, longest, last in [numbers(columns)]
+        ]
 
     def _read_since(self, agent_id: AgentId, turn_index: int) -> dict[str, TurnLog]:
         """Read settled turns: three queries, however many there are."""
@@ -158,7 +202,7 @@ class TurnChanges:
         self._sql = named_queries("turns")
         self._agent_sql = named_queries("agents")
         self._message_sql = named_queries("messages")
-        self._pace = PaceChanges(statements)
+        self._pace = TurnLimitChanges(statements)
         self._skills = SkillChanges(statements)
 
     def write(self, change: TurnChange, *, at: int) -> None:
@@ -299,8 +343,9 @@ class ContextChanges:
         self._statements = statements
         self._sql = named_queries("contexts")
 
-    def write(self, change: RememberContext) -> None:
+    def write(self, change: RememberContext, *, at: int) -> None:
         """Write one move."""
+        del at  # a context has no moment
         context = change.context
         self._statements.run(
             self._sql["remember_context"],

@@ -1,13 +1,13 @@
-"""Writing changes to timers, wake hints and waits.
+"""Timers, wake hints, waits and external triggers.
 
-Owns:  nothing but order: every query walks a partial index from its early end; one look per
-       delivery: the trigger, its agent, and whether the delivery is known already; the rows of
-       `timers`, `wake_hints` and `waits`; the rows of `external_triggers` and `trigger_deliveries`,
-       and the hints deliveries leave.
-Rule 1: deliveries commute: each counts one up and folds its hint into whatever is parked, so that
-        no delivery is ever decided again because of another.
-Rule 2: the fold in SQL keeps what the fold of `decide/wake/hints.py` keeps. A new body never stands
-        beside the content type of the one it replaced.
+Owns:  the reads for the timer dispatcher, each a range of a partial index from its early end; the
+       trigger reads, one lookup per delivery (trigger, agent, duplicate); the rows of `timers`,
+       `wake_hints`, `waits`, `external_triggers` and `trigger_deliveries`, and the hints deliveries
+       leave.
+Rule 1: deliveries commute: each increments a count and merges its hint into the pending one, so no
+        delivery is decided again because of another.
+Rule 2: the merge in SQL keeps what the merge of `decide/wake/hints.py` keeps. A new body never
+        keeps the content type of the one it replaced.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias, assert_never
 
 from holon.adapters.sqlite.database.row_codec import (
+    HINTS,
     TimerRow,
     WaitRow,
     encode,
@@ -26,6 +27,7 @@ from holon.adapters.sqlite.database.statements import (
     ReadSession,
     Row,
     Statements,
+    at_most,
     named_queries,
     number,
 )
@@ -43,9 +45,23 @@ from holon.model.commits import (
     RescheduleTimer,
     TakeWakeHints,
 )
-from holon.model.events.reads import DueTimer
-from holon.model.limits import BUDGET_WINDOW_MS, USAGE_STEP_MS
-from holon.model.values import AgentId, Instant, TimerId, TriggerId, from_micros, to_micros
+from holon.model.events.reads import (
+    DueTimer,
+)
+from holon.model.limits import (
+    BUDGET_WINDOW_MS,
+    SURFACE_PAGE_COUNT_MAX,
+    USAGE_STEP_MS,
+)
+from holon.model.values import (
+    AgentId,
+    Instant,
+    TimerId,
+    TriggerId,
+    WorkItemId,
+    from_micros,
+    to_micros,
+)
 from holon.model.wake import (
     EarlierDelivery,
     ExternalTrigger,
@@ -56,14 +72,18 @@ from holon.model.wake import (
     TriggerTarget,
     WaitRecord,
     WakeDisposition,
+    WakeHint,
 )
 from holon.ports.reads import DuePlace
+
+_LAST: Final = 2**63 - 1  # later than every moment
+_FIRST: Final = -1  # earlier than every moment
 
 _LONGEST_HOLD: Final = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
 
 
-class SqliteWheelReads(ReadSession):
-    """The wheel's part of the port."""
+class SqliteWakeReads(ReadSession):
+    """What wakes agents: timers, waits and external triggers."""
 
     async def next_due_at(self, *, after: datetime) -> datetime | None:
         """The earliest timer slot, wait deadline or activation moment later than `after`."""
@@ -87,18 +107,6 @@ class SqliteWheelReads(ReadSession):
     ) -> Sequence[DueTimer]:
         """The same of one agent."""
         return _due_timers(self._all("due_timers_of", (agent_id, to_micros(now), limit)))
-
-    async def settled_by(self, moment: datetime) -> datetime | None:
-        """When the newest message that was settled by that moment was; None without one."""
-        found = self._one("settled_by", (to_micros(moment),))
-        settled_at = None if found is None else found[0]
-        return from_micros(settled_at) if isinstance(settled_at, int) else None
-
-    async def logged_since(self) -> datetime | None:
-        """When the first event that is still in the log happened; None when there is none."""
-        found = self._one("logged_since", ())
-        created_at = None if found is None else found[0]
-        return from_micros(created_at) if isinstance(created_at, int) else None
 
     async def timers_ahead(
         self, now: datetime, *, limit: int, after: TimerId | None = None
@@ -131,23 +139,25 @@ class SqliteWheelReads(ReadSession):
         found = self._all("due_activations", (to_micros(now), limit, longest, earliest))
         return [AgentId(str(row[0])) for row in found]
 
+    async def timer(self, timer_id: TimerId) -> TimerRecord | None:
+        """One timer."""
+        found = self._one("timer", (timer_id,))
+        return None if found is None else timer_record(TimerRow._make(found))
 
-def _place(after: DuePlace | None) -> tuple[int, str | None]:
-    if after is None:
-        return -1, None
-    moment = to_micros(after.moment)
-    return (moment + 1, None) if after.id is None else (moment, after.id)
+    async def waits_on(self, source_id: str) -> Sequence[WaitRecord]:
+        """Open waits that this source ends."""
+        return self._waits("waits_on", source_id)
 
+    async def item_waits(self, work_item_id: WorkItemId) -> Sequence[WaitRecord]:
+        """Open waits this work item owns."""
+        return self._waits("item_waits", work_item_id)
 
-def _due_timers(found: Sequence[Row]) -> list[DueTimer]:
-    return [
-        DueTimer(timer=timer_record(TimerRow._make(columns)), tick_pending=bool(tick_pending))
-        for *columns, tick_pending in found
-    ]
-
-
-class SqliteTriggerReads(ReadSession):
-    """The triggers' part of the port."""
+    async def timers_page(
+        self, agent_id: AgentId, *, after: TimerId | None, limit: int
+    ) -> Sequence[TimerRecord]:
+        """Timers of an agent: active ones, soonest first; then ended ones, newest first."""
+        with self._moment():
+            return self.listed_timers(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
 
     async def trigger_of(self, agent_id: AgentId) -> ExternalTrigger | None:
         """The external trigger of an agent, whatever its status."""
@@ -171,6 +181,47 @@ class SqliteTriggerReads(ReadSession):
             is_parked=bool(is_parked),
             earlier=None if earlier is None else _earlier(earlier, digest),
         )
+
+    def listed_timers(
+        self, agent_id: AgentId, after: TimerId | None, *, limit: int
+    ) -> list[TimerRecord]:
+        """Timers of an agent: active ones, then ended ones; the caller holds the transaction."""
+        is_active, moment = self._cursor_place("timer_place", agent_id, after)
+        rows: list[Row] = []
+        if is_active:
+            start = (_FIRST, "") if after is None else (moment, after)
+            rows += self._all("active_timers_page", (agent_id, *start, limit))
+        start = (_LAST, "") if is_active or after is None else (moment, after)
+        rows += self._all(
+            "ended_timers_page", (agent_id, *start, at_most(limit - len(rows), limit))
+        )
+        return [timer_record(TimerRow._make(row)) for row in rows]
+
+    def some_waits(self, agent_id: AgentId, *, limit: int) -> list[WaitRecord]:
+        """Open waits of an agent; the caller holds the transaction."""
+        found = self._all("some_open_waits", (agent_id, limit))
+        return [wait_record(WaitRow._make(row)) for row in found]
+
+    def hints(self, agent_id: AgentId) -> list[WakeHint]:
+        """Parked wake hints of an agent; the caller holds the transaction."""
+        return [HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,))]
+
+    def _waits(self, name: str, key: str) -> list[WaitRecord]:
+        return [wait_record(WaitRow._make(row)) for row in self._all(name, (key,))]
+
+
+def _place(after: DuePlace | None) -> tuple[int, str | None]:
+    if after is None:
+        return -1, None
+    moment = to_micros(after.moment)
+    return (moment + 1, None) if after.id is None else (moment, after.id)
+
+
+def _due_timers(found: Sequence[Row]) -> list[DueTimer]:
+    return [
+        DueTimer(timer=timer_record(TimerRow._make(columns)), tick_pending=bool(tick_pending))
+        for *columns, tick_pending in found
+    ]
 
 
 def _trigger(row: Row) -> ExternalTrigger:

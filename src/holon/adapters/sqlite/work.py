@@ -1,29 +1,29 @@
-"""Writing changes to work items and background tasks.
+"""Work items and background tasks.
 
-Owns:  bounded lists of one agent's work items and tasks, and the counts beside them; the rows of
-       `work_items`, `delivery_summaries`, `activations` and `tasks`.
+Owns:  bounded lists of one agent's work items and tasks, with counts; the rows of `work_items`,
+       `delivery_summaries`, `activations` and `tasks`.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from holon.adapters.sqlite.database.row_codec import (
     ITEMS,
-    TaskRow,
     WaitRow,
     can_run,
     encode,
     micros_or_none,
     recheck_due_at,
-    task_record,
     wait_record,
 )
 from holon.adapters.sqlite.database.statements import (
     ReadSession,
+    Row,
     Statements,
+    Value,
+    at_most,
     named_queries,
-    number,
     numbers,
 )
 from holon.model.commits import (
@@ -33,16 +33,35 @@ from holon.model.commits import (
     PutWorkItem,
     RememberActivation,
 )
-from holon.model.events.reads import WeighedItem
-from holon.model.tasks import TaskRecord
-from holon.model.turns.tools import ToolLatency
-from holon.model.values import AgentId, MessageId, to_micros
-from holon.model.wake import WaitRecord
+from holon.model.events.reads import (
+    WeighedItem,
+)
+from holon.model.limits import (
+    AGENT_ROWS_SHOWN_COUNT_MAX,
+    SURFACE_PAGE_COUNT_MAX,
+)
+from holon.model.values import (
+    AgentId,
+    WorkItemId,
+    to_micros,
+)
+from holon.model.wake import (
+    WaitRecord,
+)
 from holon.model.work import WorkItemCounts, WorkItemRecord
+from holon.ports.reads import UnknownCursorError
+
+_LAST: Final = 2**63 - 1  # later than every moment
+_FIRST: Final = -1  # earlier than every moment
 
 
 class SqliteWorkReads(ReadSession):
-    """The part of the port that lists an agent's work."""
+    """Work items."""
+
+    async def work_item(self, work_item_id: WorkItemId) -> WorkItemRecord | None:
+        """One work item."""
+        found = self._one("work_item", (work_item_id,))
+        return None if found is None else ITEMS.decode(str(found[0]))
 
     async def open_items(self, agent_id: AgentId, *, limit: int) -> Sequence[WeighedItem]:
         """The current item, then the other open ones, oldest first, each with its open waits."""
@@ -69,35 +88,52 @@ class SqliteWorkReads(ReadSession):
         open_count, completed_count = numbers(found)
         return WorkItemCounts(open_count=open_count, completed_count=completed_count)
 
-    async def ended_tasks(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
-        """Tasks of the agent that have ended, newest first."""
-        found = self._all("ended_tasks", (agent_id, limit))
-        return [task_record(TaskRow._make(row)) for row in found]
+    async def work_items_page(
+        self, agent_id: AgentId, *, after: WorkItemId | None, limit: int
+    ) -> Sequence[WeighedItem]:
+        """Items: the current one, queued and waiting ones oldest first, completed newest first."""
+        with self._moment():
+            return self.listed(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
 
-    async def unread_tasks(self) -> Sequence[TaskRecord]:
-        """Tasks of all agents that have ended and whose result no turn has taken in yet."""
-        return [task_record(TaskRow._make(row)) for row in self._all("unread_tasks")]
-
-    async def unread_results(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
-        """Ended tasks of the agent whose result no turn has taken in yet, newest first."""
-        found = self._all("unread_results", (agent_id, limit))
-        return [task_record(TaskRow._make(row)) for row in found]
-
-    async def followup_count(self, root_id: MessageId) -> int:
-        """How many follow-ups of one chain are known."""
-        found = self._one("followup_count", (root_id,))
-        assert found is not None, "counts are always one row"
-        return number(found[0])
-
-    async def tool_latencies(self, agent_id: AgentId, *, limit: int) -> Sequence[ToolLatency]:
-        """How long the agent's calls took, by tool."""
-        return [
-            ToolLatency(
-                tool_name=str(name), call_count=calls, total_ms=total, max_ms=longest, last_ms=last
+    def listed(
+        self, agent_id: AgentId, after: WorkItemId | None, *, limit: int
+    ) -> list[WeighedItem]:
+        """The current item, open ones, completed ones; the caller holds the transaction."""
+        rows: list[Row] = []
+        ended_start: tuple[Value, Value] = (_LAST, "")
+        if after is None:
+            rows += self._all("current_item", (agent_id,))[:limit]
+            rows += self._all(
+                "open_items_page", (agent_id, 0, _FIRST, "", at_most(limit - len(rows), limit))
             )
-            for name, *columns in self._all("tool_latencies", (agent_id, limit))
-            for calls, total, longest, last in [numbers(columns)]
-        ]
+        else:
+            is_open, is_waiting, created_at, updated_at, is_current = self._item_place(
+                agent_id, after
+            )
+            if is_current:
+                rows += self._all("open_items_page", (agent_id, 0, _FIRST, "", limit))
+            elif is_open:
+                rows += self._all(
+                    "open_items_page", (agent_id, is_waiting, created_at, after, limit)
+                )
+            else:
+                ended_start = (updated_at, after)
+        rows += self._all(
+            "completed_items_page", (agent_id, *ended_start, at_most(limit - len(rows), limit))
+        )
+        return [self._weighed(row) for row in rows]
+
+    def _weighed(self, row: Row) -> WeighedItem:
+        item = ITEMS.decode(str(row[0]))
+        found = self._all("item_waits", (item.id,))
+        waits = tuple(wait_record(WaitRow._make(wait)) for wait in found)
+        return WeighedItem(item=item, waits=waits[:AGENT_ROWS_SHOWN_COUNT_MAX])
+
+    def _item_place(self, agent_id: AgentId, after: WorkItemId) -> list[int]:
+        found = self._one("item_place", (agent_id, after))
+        if found is None:
+            raise UnknownCursorError(f"{agent_id} has no work item {after}")
+        return numbers(found)
 
 
 WorkChange: TypeAlias = (

@@ -1,8 +1,8 @@
-"""Reading where agents work.
+"""Workspaces: where agents work.
 
-Owns:  the workspaces' part of the reads; the rows of `workspaces`, `attached_workspaces`,
-       `active_workspaces` and `workspace_occupancies`.
-Rule 1: a change that was decided on rows that have moved since meets a constraint, and the whole
+Owns:  the workspace reads; the rows of `workspaces`, `attached_workspaces`, `active_workspaces` and
+       `workspace_occupancies`.
+Rule 1: a change that was decided on rows that changed since violates a constraint, and the whole
         commit is decided anew.
 """
 
@@ -17,8 +17,15 @@ from holon.adapters.sqlite.database.statements import (
     named_queries,
     number,
 )
-from holon.model.limits import SURFACE_PAGE_COUNT_MAX
-from holon.model.values import AgentId, WorkspaceId, from_micros, to_micros
+from holon.model.limits import (
+    SURFACE_PAGE_COUNT_MAX,
+)
+from holon.model.values import (
+    AgentId,
+    WorkspaceId,
+    from_micros,
+    to_micros,
+)
 from holon.model.workspaces import (
     AccessMode,
     ActiveWorkspace,
@@ -34,35 +41,17 @@ from holon.model.workspaces import (
 )
 
 
-class WorkspaceLooks(ReadSession):
-    """What is read of one agent inside a transaction somebody else holds."""
-
-    def _active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
-        found = self._one("active_workspace", (agent_id,))
-        return None if found is None else _active(found)
-
-    def _bindings(self, agent_id: AgentId) -> WorkspaceBindings:
-        held = self._one("occupancy_of", (agent_id,))
-        return WorkspaceBindings(
-            attached=tuple(
-                workspace_entry(row) for row in self._all("attached_workspaces", (agent_id,))
-            ),
-            active=self._active_workspace(agent_id),
-            occupancy=None if held is None else _occupancy(held),
-        )
-
-
-class SqliteWorkspaceReads(WorkspaceLooks):
-    """The workspaces' part of the port."""
+class SqliteWorkspaceReads(ReadSession):
+    """Where agents work."""
 
     async def active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
         """The workspace an agent is in; nothing when it is at home."""
-        return self._active_workspace(agent_id)
+        return self.active(agent_id)
 
     async def workspace_bindings(self, agent_id: AgentId) -> WorkspaceBindings:
         """The workspaces of an agent, and how it is in one of them."""
         with self._moment():
-            return self._bindings(agent_id)
+            return self.bindings(agent_id)
 
     async def root_occupants(
         self, execution_root_id: str, *, limit: int
@@ -71,6 +60,22 @@ class SqliteWorkspaceReads(WorkspaceLooks):
         wanted = at_most(limit, SURFACE_PAGE_COUNT_MAX)
         found = self._all("root_occupants", (execution_root_id, wanted))
         return [_occupancy(row) for row in found]
+
+    def active(self, agent_id: AgentId) -> ActiveWorkspace | None:
+        """The workspace an agent is in; the caller holds the transaction."""
+        found = self._one("active_workspace", (agent_id,))
+        return None if found is None else _active(found)
+
+    def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
+        """The workspaces of an agent; the caller holds the transaction."""
+        held = self._one("occupancy_of", (agent_id,))
+        return WorkspaceBindings(
+            attached=tuple(
+                workspace_entry(row) for row in self._all("attached_workspaces", (agent_id,))
+            ),
+            active=self.active(agent_id),
+            occupancy=None if held is None else _occupancy(held),
+        )
 
 
 def workspace_entry(row: Row) -> WorkspaceEntry:

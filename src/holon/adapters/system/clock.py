@@ -1,10 +1,10 @@
-"""The real clock.
+"""The system clock.
 
 Owns:  reading the machine's time and sleeping by it.
-Rule 1: a sleeper looks at the wall clock again at least every JUMP_NOTICED_MS, because a clock that
-        is set forwards, or a laptop that was closed, moves the wall but not the sleep.
-Rule 2: a pause is the monotonic reading's alone: no jump makes it longer or shorter.
-Rule 3: durations come from the monotonic reading; the wall clock only says what the moment is.
+Rule 1: a sleeper checks the wall clock at least every JUMP_NOTICED_MS, because setting the clock
+        forwards, or suspending the machine, moves the wall clock but not the sleep.
+Rule 2: a pause uses the monotonic clock only: no jump makes it longer or shorter.
+Rule 3: durations come from the monotonic clock; the wall clock only names the moment.
 """
 
 import time

@@ -1,13 +1,14 @@
-"""The operator's token, in a file of its own.
+"""The operator's bearer token and the trigger key, each in a file.
 
-Owns:  making the file, checking who may read it, and reading it anew when it changed;
-       `<home>/trigger_key`, mode 0600, made when it is first needed.
-Rule 1: the file is made by us with mode 0600, whole or not at all; one that others can read is
-        refused with the way to repair it.
-Rule 2: a token is taken from its file as it is now: whoever replaces the file replaces the token,
-        and the next request already needs the new one. Whoever hides secrets knows it by then.
-Rule 3: a key that others can read, or that is damaged, is not used: no address opens then, and the
-        log says what to do. Whoever replaces the file voids every address at the next start.
+Owns:  creating the token file, checking who may read it, and rereading it when it changes;
+       `<home>/trigger_key`, mode 0600, created on first use.
+Rule 1: a file is created with mode 0600, whole or not at all; one that other users can read is
+        refused, with the command that repairs it.
+Rule 2: a token is what its file holds now: replacing the file replaces the token from the next
+        request on. The new token is registered for redaction by then.
+Rule 3: a trigger key that other users can read, or that is damaged, is not used: no trigger address
+        works then, and the log says what to do. Replacing the file revokes every address at the
+        next start.
 """
 
 import hashlib
@@ -42,7 +43,7 @@ def _nobody(token: str) -> None:
     """Tell nobody."""
 
 
-class GivenToken:
+class FixedToken:
     """A token the operator named; it is in force for as long as the process runs."""
 
     def __init__(self, text: str) -> None:

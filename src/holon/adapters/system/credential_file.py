@@ -1,9 +1,9 @@
-"""Secrets an operator gave Holon to keep.
+"""The credentials file of a home.
 
-Owns:  `<home>/credentials.json`: named profiles, each a kind and the secret itself.
-Rule 1: only its owner may read the file. A file others can read is refused, not used: its secrets
-        are no longer secret, and a person should know.
-Rule 2: a secret goes from the file to the caller and nowhere else: no message, no `repr`, no log.
+Owns:  `<home>/credentials.json`: named profiles, each a kind and a secret.
+Rule 1: only its owner may read the file. A file other users can read is refused: its secrets are no
+        longer secret, and a person should know.
+Rule 2: a secret goes from the file to the caller only: into no message, no `repr`, no log.
 """
 
 import re

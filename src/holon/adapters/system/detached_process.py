@@ -1,11 +1,12 @@
-"""A process that outlives the one that starts it.
+"""A process that outlives its parent.
 
-Owns:  starting it in a session of its own, hearing from it once it is ready, and ending exactly it.
-Rule 1: it holds nothing of ours: its input is empty, its output goes to the log, every other handle
-        but the one it says "ready" on is closed, and no signal is left ignored.
-Rule 2: we wait on the kernel (a handle on the process, a pipe), never by looking again and again.
-Rule 3: a signal goes to a handle that was opened for one identity, so it cannot hit a later process
-        that got the same number.
+Owns:  starting it in its own session, waiting for its readiness message, and ending exactly that
+       process.
+Rule 1: it inherits nothing of ours: empty input, output to the log, every other descriptor closed
+        except the readiness pipe, and no ignored signals.
+Rule 2: waiting blocks on the kernel (a pidfd, a pipe), never polls.
+Rule 3: a signal is sent through a pidfd opened for one identity, so it cannot hit a later process
+        with the same pid.
 """
 
 import os
@@ -24,7 +25,7 @@ READY_WORD: Final = b"ready\n"
 _RESET: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE)
 
 
-class Waited(StrEnum):
+class ReadyOutcome(StrEnum):
     """How waiting for a process to be ready ended."""
 
     READY = "ready"
@@ -65,7 +66,7 @@ class DetachedProcess:
         """Who it is, while it lives."""
         return identity_of(self.pid)
 
-    def wait_ready(self, *, ms_max: int) -> Waited:
+    def wait_ready(self, *, ms_max: int) -> ReadyOutcome:
         """Wait until it says it is ready, ends, or has taken too long."""
         said = b""
         deadline_ns = time.monotonic_ns() + ms_max * 1_000_000
@@ -75,10 +76,10 @@ class DetachedProcess:
             heard = os.read(self._ready, len(READY_WORD))
             said += heard
             if READY_WORD in said:
-                return Waited.READY
+                return ReadyOutcome.READY
             if not heard:
-                return Waited.ENDED
-        return Waited.TOO_LONG
+                return ReadyOutcome.ENDED
+        return ReadyOutcome.TOO_LONG
 
     def ends_within(self, ms_max: int) -> bool:
         """Whether it ends in this time; returns at once when it does."""

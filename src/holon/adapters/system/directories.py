@@ -1,11 +1,10 @@
-"""Workspaces on this machine's disk.
+"""Directories: user home, real paths, and the git working tree around a path.
 
-Owns:  finding out where a path really leads, and making the directories the runtime owns; where `~`
-       is, for a process that was given an environment; finding out where a path really leads and
-       which git working tree is around it.
-Rule 1: git's own files say it all: `.git` is a folder at the top of a main working tree and a file
-        naming its folder at the top of a linked one. No program is run for it.
-Rule 2: looking happens on a thread: a directory may be on a disk that does not answer.
+Owns:  `~` for a process with a given environment; resolving paths and creating the directories the
+       runtime owns; detecting the git working tree of a path.
+Rule 1: git's own files suffice: `.git` is a folder at the top of a main working tree and a file
+        naming its folder at the top of a linked one. No program is run.
+Rule 2: detection runs on a thread, because a directory may be on a disk that does not answer.
 """
 
 import errno
@@ -17,8 +16,8 @@ from typing import Final
 
 import anyio.to_thread
 
-from holon.model.workspaces import FoundPlace, PathProblem
-from holon.ports.workspaces import PlaceNoRoomError, PlaceRefusedError
+from holon.model.workspaces import PathProblem, ResolvedDirectory
+from holon.ports.workspaces import DirectoryNoSpaceError, DirectoryRefusedError
 
 _OWNER_ONLY = 0o700
 _ONLY_FOR_NOW = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
@@ -35,10 +34,10 @@ class SystemPlaces:
             os.makedirs(path, mode=_OWNER_ONLY, exist_ok=True)
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno in _ONLY_FOR_NOW:
-                raise PlaceNoRoomError(
+                raise DirectoryNoSpaceError(
                     f"the directory {path!r} cannot be made: {error.strerror}"
                 ) from error
-            raise PlaceRefusedError(
+            raise DirectoryRefusedError(
                 f"the directory {path!r} cannot be made: {error}",
                 hint="check the permissions and the space under HOLON_HOME",
             ) from error
@@ -84,12 +83,12 @@ _POINTER: Final = "gitdir: "
 class SystemWorkspaceFinder:
     """Looks at the file system."""
 
-    async def find(self, path: str) -> FoundPlace | PathProblem:
+    async def find(self, path: str) -> ResolvedDirectory | PathProblem:
         """Return what a path leads to."""
         return await anyio.to_thread.run_sync(_find, path, abandon_on_cancel=True)
 
 
-def _find(path: str) -> FoundPlace | PathProblem:
+def _find(path: str) -> ResolvedDirectory | PathProblem:
     try:
         path.encode()
         real = os.path.realpath(path, strict=True)
@@ -107,7 +106,7 @@ def _find(path: str) -> FoundPlace | PathProblem:
     if not os.access(real, os.R_OK | os.X_OK):
         return PathProblem.UNREADABLE
     top = _working_tree(real)
-    return FoundPlace(
+    return ResolvedDirectory(
         path=real, repository_root=top, main_root=None if top is None else _main_root(top)
     )
 

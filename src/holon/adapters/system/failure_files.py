@@ -1,7 +1,7 @@
-"""How the last start and the last end of a runtime went wrong, kept until one goes well.
+"""The last failure of a start and of a shutdown, kept until one succeeds.
 
 Owns:  `startup_failure.json` and `shutdown_failure.json` in the run folder.
-Rule 1: failing to write a failure down never hides the failure itself.
+Rule 1: failing to write a failure never hides the failure itself.
 """
 
 from contextlib import suppress
@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from holon.adapters.system.run_files import RunFiles, UnsafePlaceError, put_in_place, read_own
+from holon.adapters.system.run_files import RunFiles, UnsafePathError, put_in_place, read_own
 from holon.model.text_size import one_line
 from holon.projections.runtime_status import FailurePhase, LastFailure, newest_failure
 
@@ -32,7 +32,7 @@ class FailureFiles:
         )
         try:
             put_in_place(self.path_of(phase), msgspec.json.encode(failure) + b"\n")
-        except (OSError, UnsafePlaceError):
+        except (OSError, UnsafePathError):
             return failure
         return failure
 

@@ -1,10 +1,10 @@
-"""Is a home fit to be served?
+"""Check whether a home is safe to serve.
 
-Owns:  the look at a home's folders and files before anything of them is used.
-Rule 1: nothing is repaired on the quiet: whoever could have written to a home may have left
-        something in it, so a person looks first. The error says what to run.
-Rule 2: what is not there is in order; it will be made private.
-Rule 3: a home that cannot be used is told in one sentence that names the path and what to do.
+Owns:  the check of a home's folders and files before any of them is used.
+Rule 1: nothing is repaired silently: any user who could write to a home may have left something in
+        it, so a person decides. The error says what to run.
+Rule 2: a missing file is fine; it will be created private.
+Rule 3: an unusable home is reported in one sentence with the path and the remedy.
 """
 
 import os
@@ -17,7 +17,7 @@ from typing import Final
 from holon.adapters.system.run_files import (
     RUN_FOLDER,
     RunFiles,
-    UnsafePlaceError,
+    UnsafePathError,
     require_own_file,
     require_owned,
 )
@@ -53,7 +53,7 @@ def is_full(home: Path) -> bool:
 
 
 def require_safe_home(home: Path) -> None:
-    """Raise UnsafePlaceError when others could have a hand in this home."""
+    """Raise UnsafePathError when others could have a hand in this home."""
     with home_errors(home):
         _require_safe(home)
 
@@ -84,7 +84,7 @@ def _require_safe_folder(path: Path, *, shut: int) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISDIR(found.st_mode):
-        raise UnsafePlaceError(f"{path} is not a folder", hint="look what it is, and move it away")
+        raise UnsafePathError(f"{path} is not a folder", hint="look what it is, and move it away")
     require_owned(found, path, shut=shut)
 
 
@@ -94,7 +94,7 @@ def _require_own_socket(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} is not a socket", hint="look what it is, and move it away; nothing was touched"
         )
     require_owned(found, path, shut=0)

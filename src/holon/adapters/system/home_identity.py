@@ -1,14 +1,14 @@
-"""Which home this is: the original, or a copy of it.
+"""The identity of a home: the original, or a copy of it.
 
 Owns:  the identity of a home, and telling a copy from a home that was moved.
-Rule 1: a copy holds whatever its original wrote down, so no file can tell the two apart. What the
-        file system says of the folder can: a copy is another folder, with another inode. It is
-        compared with the one that was written down; the random id then names the home in records
-        that are too many to compare, and a copy gets a new one when it is first opened.
-Rule 2: a path identifies nothing: a home that is moved keeps its inode, and goes on as it is.
-Rule 3: device numbers are given out anew with each boot, and with each mount of a container. Where
-        a home was last owned under another kernel or in another container its inode has to do; no
-        process that was written down there is alive here.
+Rule 1: a copy contains every file of its original, so no file can tell the two apart. The inode
+        can: a copy is another folder. It is compared with the recorded one; the random id then
+        names the home in records too many to compare, and a copy gets a new id when it is first
+        opened.
+Rule 2: a path identifies nothing: a home that is moved keeps its inode and stays the same home.
+Rule 3: device numbers change with each boot and each mount of a container. Where a home was last
+        owned under another kernel or in another container only its inode counts; no process
+        recorded there is alive here.
 """
 
 import os
@@ -23,7 +23,7 @@ from holon.adapters.exec.process_table import boot_id
 _ID_BYTES: int = 16
 
 
-class HomePlace(NamedTuple):
+class FileIdentity(NamedTuple):
     """What the file system says of a folder or a file, whatever its path."""
 
     device: int
@@ -41,12 +41,12 @@ class HomeIdentity(
     inode: int
 
     @property
-    def place(self) -> HomePlace:
+    def place(self) -> FileIdentity:
         """The folder it is."""
-        return HomePlace(self.device, self.inode)
+        return FileIdentity(self.device, self.inode)
 
 
-def new_identity(home: Path, place: HomePlace) -> HomeIdentity:
+def new_identity(home: Path, place: FileIdentity) -> HomeIdentity:
     """Return the identity of a home that has none yet, or has only that of its original."""
     return HomeIdentity(
         id=secrets.token_hex(_ID_BYTES),
@@ -56,13 +56,13 @@ def new_identity(home: Path, place: HomePlace) -> HomeIdentity:
     )
 
 
-def place_of(path: Path, *, follow: bool = True) -> HomePlace | None:
+def place_of(path: Path, *, follow: bool = True) -> FileIdentity | None:
     """Return what stands at a path, or nothing where nothing does; raises other OSErrors."""
     try:
         found = os.stat(path, follow_symlinks=follow)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return HomePlace(found.st_dev, found.st_ino)
+    return FileIdentity(found.st_dev, found.st_ino)
 
 
 def is_other_home(written_down: HomeIdentity, home: Path, *, boot: str | None) -> bool:

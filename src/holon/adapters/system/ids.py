@@ -1,8 +1,8 @@
-"""Fresh ids that sort by the time they were made.
+"""Time-ordered random ids.
 
-Owns:  the text of ids in production: prefix, 48 bits of milliseconds, 80 bits of chance.
+Owns:  the text of ids in production: prefix, 48 bits of milliseconds, 80 random bits.
 Rule 1: within a process every id is greater than the one before, also within one millisecond and
-        when the wall clock is set back: it then lies a random step above it.
+        when the wall clock is set back: it is then a random step above the last.
 Rule 2: the digits are lower-case and leave out i, l, o and u, which people misread.
 """
 
@@ -22,7 +22,7 @@ _PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
 _STOCK_BYTES: Final = 4_000
 
 
-class ChanceStock:
+class RandomBits:
     """Random bits, fetched from the system many at a time: every message asks for some."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class TimeOrderedIds:
         chance: Callable[[int], int] | None = None,
     ) -> None:
         self._wall_ns = wall_ns
-        self._chance = chance or ChanceStock()
+        self._chance = chance or RandomBits()
         self._last = -1
         self._head = (-1, "")  # what ids of one millisecond have in common, and its text
         self._lock = threading.Lock()

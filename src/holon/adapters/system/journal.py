@@ -1,15 +1,16 @@
-"""The journal of a service, as lines of JSON.
+"""The service journal: JSON lines, rate limited, redacted, bounded.
 
-Owns:  counting lines in windows of time, and saying how many were held back; what a line looks
-       like, its bounds, and what becomes of lines that cannot be written.
-Rule 1: the first few of the same line are written, and so are the first of one event; what follows
-        within the window is counted and told as one line when the window is over.
-Rule 2: what is remembered is bounded: with no room left, lines are only counted by their event.
-Rule 3: nothing is held back in silence: every count is told, at the latest when the log is closed.
-Rule 4: every text is cleaned of secrets first and cut afterwards: half a secret is one too many.
-Rule 5: a line is one object and never longer than JOURNAL_LINE_BYTES_MAX, whatever it is about.
-Rule 6: a journal may be written to from any thread. Trouble with the disk is counted, and told by
-        the first line that can be written again.
+Owns:  the format and bounds of a line, the counting of suppressed lines in time windows, and the
+       handling of lines that cannot be written.
+Rule 1: the first few equal lines are written, and the first of each event; what follows within the
+        window is counted and reported as one line when the window ends.
+Rule 2: memory is bounded: when full, lines are counted by event only.
+Rule 3: nothing is suppressed silently: every count is reported, at the latest when the log is
+        closed.
+Rule 4: every text is redacted first and shortened afterwards: half a secret must not remain.
+Rule 5: a line is one object of at most JOURNAL_LINE_BYTES_MAX.
+Rule 6: the journal accepts lines from any thread. Disk failures are counted, and reported by the
+        first line that can be written again.
 """
 
 import os
@@ -40,7 +41,7 @@ from holon.ports.clock import Clock
 from holon.ports.journal import About, LogLevel, Redactor
 
 
-class HeldBack(NamedTuple):
+class SuppressedLines(NamedTuple):
     """Lines that were not written."""
 
     event: str
@@ -56,7 +57,7 @@ class _Window(msgspec.Struct):
     held_count: int = 0
 
 
-class LineFlood:
+class LineRateLimiter:
     """Decides line by line. Moments are monotonic milliseconds and never go back."""
 
     def __init__(self) -> None:
@@ -77,15 +78,15 @@ class LineFlood:
                 return False
         return True
 
-    def over(self, *, now_ms: int) -> list[HeldBack]:
+    def over(self, *, now_ms: int) -> list[SuppressedLines]:
         """Close the windows that are over and return what they held back."""
         return self._closed(now_ms - JOURNAL_WINDOW_MS)
 
-    def rest(self) -> list[HeldBack]:
+    def rest(self) -> list[SuppressedLines]:
         """Close every window and return what they held back."""
         return self._closed(None)
 
-    def _closed(self, until_ms: int | None) -> list[HeldBack]:
+    def _closed(self, until_ms: int | None) -> list[SuppressedLines]:
         due: list[tuple[str, str]] = []
         for key, window in self._windows.items():  # in the order in which they were opened
             if until_ms is not None and window.since_ms > until_ms:
@@ -93,7 +94,7 @@ class LineFlood:
             due.append(key)
         closed = [(key, self._windows.pop(key)) for key in due]
         return [
-            HeldBack(event, message, window.level, window.held_count)
+            SuppressedLines(event, message, window.level, window.held_count)
             for (event, message), window in closed
             if window.held_count
         ]
@@ -162,7 +163,7 @@ class JournalFile:
         self._clock = clock
         self._floor = _ORDER.index(level)
         self._echo = echo
-        self._flood = LineFlood()
+        self._flood = LineRateLimiter()
         self._writing = Lock()
         self._lost_count = 0
 
@@ -225,7 +226,7 @@ class JournalFile:
             for held in self._flood.rest():
                 self._write(self._told(held))
 
-    def _told(self, held: HeldBack) -> JournalLine:
+    def _told(self, held: SuppressedLines) -> JournalLine:
         what = f"{held.event}: {held.message}" if held.message else held.event
         return JournalLine(
             at=self._clock.now(),

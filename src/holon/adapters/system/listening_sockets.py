@@ -1,11 +1,10 @@
-"""Binds the sockets of the control plane, and cleans up only what is surely ours.
+"""The listening sockets of the control plane.
 
-Owns:  the name under which a socket file can be bound and reached, however deep it lies: the system
-       takes about a hundred characters, and homes have longer paths than that; `<home>/run`, the
-       unix socket in it, and the TCP socket.
-Rule 1: the run folder is 0700 and the owner's; one that others can enter is refused.
-Rule 2: a socket file is removed only when it is a socket of ours that nobody answers on. Anything
-        else at its place, and anyone who answers, makes the start fail.
+Owns:  `<home>/run`, the unix socket in it and the TCP socket; a short path under which a socket can
+       be bound however deep the home lies: the system takes about a hundred characters.
+Rule 1: the run folder is 0700 and the owner's; one that other users can enter is refused.
+Rule 2: a socket file is removed only when it is a socket of ours on which nothing answers. Anything
+        else at its path, and any process that answers, makes the start fail.
 """
 
 import errno
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from holon.adapters.system.run_files import UnsafePlaceError
+from holon.adapters.system.run_files import UnsafePathError
 from holon.model.errors import HolonError
 from holon.model.limits import HTTP_UNSENT_BYTES_MAX
 
@@ -58,7 +57,7 @@ def prepare_run_folder(path: Path) -> None:
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = os.stat(path, follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} is open to other users", hint=f"run: chmod 700 {path} (and own it)"
         )
 

@@ -1,19 +1,17 @@
-"""The log of a service.
+"""Log files and Python logging of a service.
 
-Owns:  the filter that cleans a record (message, arguments, traceback, stack, extra fields), and its
-       installation on the handlers of the process; opening it for writing, moving a large one aside
-       while it is written, and reading its end; the handler that passes records on to a journal;
-       the journal that passes notes on to Python's log, for a process that has no log file; and
-       what becomes of an exception nobody caught.
-Rule 1: a record is cleaned before any formatter sees it, so that no handler can print the original.
-Rule 2: a record that cannot be rendered is still logged: the fault is told instead of the message.
-Rule 3: a link or a file of somebody else's at its place is never opened.
-Rule 4: however large it is, reading its end costs a bounded number of bytes.
-Rule 5: several processes may write to it: a line is one write, and whoever finds the file moved
-        aside or gone goes on in the new one. Only the holder of the file's lock moves it.
-Rule 6: what a process prints follows its log into the new file, where it was printed there before.
-Rule 7: a library speaks at `warning` and above; below that only what is ours is heard.
-Rule 8: a traceback nobody caught is cleaned of secrets before anything prints it.
+Owns:  the redacting log filter and its installation; the rotating log file: append, rotate, read
+       the tail; the handler that passes log records to a journal; the journal that writes to
+       Python's log, for a process without a log file; the hook for uncaught exceptions.
+Rule 1: a record is redacted before any formatter sees it, so no handler can print the original. A
+        record that cannot be rendered is still logged, with the fault instead of its message.
+Rule 2: a link or a foreign file at the log's path is never opened.
+Rule 3: reading the tail costs a bounded number of bytes, whatever the size of the log.
+Rule 4: several processes may write: a line is one write, and a process that finds the file rotated
+        or deleted continues in the new one. Only the holder of the file's lock rotates it.
+Rule 5: standard output and error follow the log into the new file, if they pointed to it before.
+Rule 6: libraries log at `warning` and above; below that only Holon's own records are kept.
+Rule 7: an uncaught traceback is redacted before it is printed.
 """
 
 import fcntl
@@ -113,11 +111,11 @@ def move_aside(path: Path) -> None:
     path.replace(earlier)
 
 
-class GrowingLog:
+class RotatingLog:
     """A log that is written line by line and never grows beyond its bound."""
 
     def __init__(self, path: Path, *, bytes_max: int = DAEMON_LOG_BYTES_MAX) -> None:
-        """Open it; raises UnsafePlaceError or OSError."""
+        """Open it; raises UnsafePathError or OSError."""
         self._path = path
         self._bytes_max = bytes_max
         self._handle = open_log(path)
@@ -129,7 +127,7 @@ class GrowingLog:
         return bool(self._printed)
 
     def append(self, line: bytes) -> None:
-        """Write one line; raises OSError or UnsafePlaceError when that is not possible now."""
+        """Write one line; raises OSError or UnsafePathError when that is not possible now."""
         found = os.fstat(self._handle)
         if not self._is_current(found):
             self._reopen()

@@ -1,11 +1,10 @@
-"""Small files under a home that are replaced whole.
+"""Small private files that are replaced atomically.
 
-Owns:  making a home, reading a bounded file, and putting a new version in a file's place.
-Rule 1: a version is complete and on the disk before it takes the old one's name, so a crash or a
-        full disk leaves the old one as it was.
+Owns:  creating a home folder, reading a bounded file, and replacing a file.
+Rule 1: a new version is complete and on disk before it takes the name, so a crash or a full disk
+        leaves the old one unchanged.
 Rule 2: a new file has its mode from the first byte on, whatever the umask.
-Rule 3: whoever reads in order to write holds the folder's lock, so two commands cannot undo each
-        other's work.
+Rule 3: a read-modify-write holds the folder's lock, so two commands cannot undo each other's work.
 """
 
 import fcntl
@@ -35,14 +34,14 @@ class FolderUnusableError(FileUnusableError, HomeUnusableError):
     code = "file_unusable"
 
 
-class FoundFile(NamedTuple):
+class FileContent(NamedTuple):
     """What a file holds, and who may look at it."""
 
     content: bytes
     mode: int
 
 
-def read_bounded(path: Path, *, bytes_max: int) -> FoundFile | None:
+def read_bounded(path: Path, *, bytes_max: int) -> FileContent | None:
     """Return a file's content, or nothing when there is no such file."""
     try:
         # A pipe in the file's place must not make us wait for a writer.
@@ -63,7 +62,7 @@ def read_bounded(path: Path, *, bytes_max: int) -> FoundFile | None:
         os.close(handle)
     if len(content) > bytes_max:
         raise FileUnusableError(f"{path} is larger than {bytes_max} bytes")
-    return FoundFile(content=content, mode=stat.S_IMODE(facts.st_mode))
+    return FileContent(content=content, mode=stat.S_IMODE(facts.st_mode))
 
 
 def make_home(home: Path) -> None:

@@ -1,11 +1,10 @@
-"""What a process that serves for long sets for itself.
+"""Process settings of a long-running service, and its resource usage.
 
-Owns:  the umask, the number of files it may have open, how its memory is laid out, and what others
-       may see of its memory and its environment; reading its memory and its processor time from the
-       system.
-Rule 1: commands of agents run as the same user. What keeps them from reading the keys of this
-        process is that it cannot be dumped: the kernel then shows its memory and its environment to
-        root alone. Processes it starts anew are as open as any.
+Owns:  umask, open-file limit, memory allocator settings, and the protection of memory and
+       environment from other processes; reading memory and processor time.
+Rule 1: commands of agents run as the same user. The process is made non-dumpable, so the kernel
+        shows its memory and environment to root only; newly started processes are as readable as
+        any.
 Rule 2: root reads every process. So a secret is also overwritten where the kernel shows the
         environment a process was started with.
 """

@@ -1,13 +1,13 @@
-"""The files a runtime leaves under `<home>/run`, so that others find it.
+"""The files under `<home>/run` by which other processes find a runtime.
 
-Owns:  the names of the files under `<home>/run`. A command that only wants to call pays for no more
-       than this; the record of the running process, and writing and removing such files safely.
-Rule 1: a file is put in place whole, and only where nothing stands but an older one of ours; what
-        somebody else put there is neither followed, nor written to, nor removed.
-Rule 2: the record is read by nearby versions: only the number of the process is required of it.
-Rule 3: a number alone identifies nobody: the record has start time and boot beside it.
-Rule 4: the record of a home that was copied comes along with the copy. It says who serves the
-        original, which is no business of the copy: its own record is none, then.
+Owns:  the names of these files, at low import cost for commands that only call the runtime; the
+       record of the running process; writing and removing such files safely.
+Rule 1: a file is put in place whole, and replaces only an older one of ours; anything another
+        program put there is neither followed, written to, nor removed.
+Rule 2: the record is read by neighbouring versions: only the pid is required.
+Rule 3: a pid alone identifies no process: the record holds start time and boot id as well.
+Rule 4: a home that was copied contains the record of the original. It names the process that serves
+        the original, so the copy counts as having no record.
 """
 
 import os
@@ -42,7 +42,7 @@ class RunPaths:
         self.shutdown_failure = self.folder / "shutdown_failure.json"
 
 
-class UnsafePlaceError(HomeUnusableError):
+class UnsafePathError(HomeUnusableError):
     """A folder or file of ours is open to others, or somebody else's stands in its place."""
 
     code = "unsafe_place"
@@ -76,7 +76,7 @@ class RunFiles(RunPaths):
     """The files of one home, to be read and written."""
 
     def write_record(self, record: RuntimeRecord) -> None:
-        """Say who serves the home; raises UnsafePlaceError or OSError."""
+        """Say who serves the home; raises UnsafePathError or OSError."""
         put_in_place(self.pid, f"{record.pid}\n".encode())
         put_in_place(self.record, msgspec.json.encode(record) + b"\n")
 
@@ -157,14 +157,14 @@ def read_own(path: Path) -> bytes | None:
 
 
 def require_own_file(path: Path, *, shut: int = 0o022) -> bool:
-    """Whether a file is there; raises UnsafePlaceError for one that is not ours, or not shut."""
+    """Whether a file is there; raises UnsafePathError for one that is not ours, or not shut."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
     if not stat.S_ISREG(found.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} is {what}", hint="look what it is, and move it away; nothing was touched"
         )
     require_owned(found, path, shut=shut)
@@ -172,13 +172,13 @@ def require_own_file(path: Path, *, shut: int = 0o022) -> bool:
 
 
 def require_owned(found: os.stat_result, path: Path, *, shut: int) -> None:
-    """Raise UnsafePlaceError unless something is ours and shut to others as far as it must be."""
+    """Raise UnsafePathError unless something is ours and shut to others as far as it must be."""
     uid = os.getuid()
     if found.st_uid != uid:
-        raise UnsafePlaceError(
+        raise UnsafePathError(
             f"{path} belongs to another user (uid {found.st_uid})",
             hint=f"if it is yours, run: chown {uid} {path}; else choose another HOLON_HOME",
         )
     if found.st_mode & shut:
         rights, deed = ("go-rwx", "use") if shut & 0o044 else ("go-w", "write to")
-        raise UnsafePlaceError(f"other users can {deed} {path}", hint=f"run: chmod {rights} {path}")
+        raise UnsafePathError(f"other users can {deed} {path}", hint=f"run: chmod {rights} {path}")

@@ -1,15 +1,15 @@
-"""The one registry of secrets a host holds.
+"""The registry of secrets, and redaction.
 
-Owns:  which values must never be written down, and the matcher made of them.
-Rule 1: whoever comes to hold a secret (a credential file, the environment, a login) teaches it to
-        the registry before using it.
-Rule 2: a secret once learned stays known under its newest name: a rotated key may still turn up in
-        an old error. Of one source that hands out ever new ones (a program, the triggers) the
-        newest SECRETS_PER_SOURCE_COUNT_MAX stay, since each costs time with every text.
-Rule 3: readers take no lock. The matcher is replaced whole, so any thread sees the old one or the
-        new one, never half of it.
-Rule 4: the address of a trigger is known by its look: it opens also after a restart, when nobody
-        has shown it to this process.
+Owns:  the values that must never be written down, and the matcher made of them.
+Rule 1: code that obtains a secret (from a credential file, the environment, a login) registers it
+        before using it.
+Rule 2: a registered secret stays known under its newest name: a rotated key may still occur in an
+        old error. Of a source that keeps issuing new ones (a program, the triggers) the newest
+        SECRETS_PER_SOURCE_COUNT_MAX stay, since each costs time with every text.
+Rule 3: readers take no lock. The matcher is replaced whole, so a thread sees the old one or the new
+        one.
+Rule 4: the address of a trigger is recognized by its form: it also works after a restart, when this
+        process has not seen it yet.
 """
 
 from threading import Lock

@@ -1,10 +1,10 @@
-"""The mark of the turn that has the processor, in a file of the home.
+"""The mark of the running turn, in a file of the home.
 
 Owns:  `<home>/run/turn`: one line, the id of a turn, or blanks.
-Rule 1: it is written in place, at one length, by one system call: a process that is killed leaves
-        the old line or the new one. The kernel keeps it for the next process; nothing is synced.
-Rule 2: it belongs to the process that holds the lock of the home, and is read and blanked when it
-        is opened, so that one ending of a process is counted once.
+Rule 1: it is written in place, at one length, by one system call: a killed process leaves the old
+        line or the new one. The page cache keeps it for the next process; nothing is synced.
+Rule 2: it belongs to the holder of the home's lock, and is read and cleared when opened, so one
+        crash is counted once.
 """
 
 import contextlib

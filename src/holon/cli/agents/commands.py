@@ -1,7 +1,7 @@
-"""`holon agent`: the agents of a running runtime.
+"""`holon agent`: manage the agents of a running runtime.
 
-Owns:  listing agents, making, starting, stopping and aborting them, and choosing their models, from
-       a terminal; `holon control`, an earlier name of some of it.
+Owns:  listing, creating, starting, stopping, pausing and aborting agents, and choosing their
+       models; `holon control`, an earlier name of some of these commands.
 """
 
 from contextlib import suppress
@@ -254,7 +254,7 @@ def set_model(target: Target, *, ref: str) -> None:
     Examples:
       holon agent model set anthropic/claude-sonnet-5-5 --agent builder
     """
-    from holon.cli.config.provider_access import open_plane, warn_if_unlisted
+    from holon.cli.config.provider_access import open_provider_access, warn_if_unlisted
     from holon.model.errors import HolonError
     from holon.model.providers.models import parse_model_ref
 
@@ -262,7 +262,7 @@ def set_model(target: Target, *, ref: str) -> None:
     target.control("model", {"model": ref})
     _show_model(target)
     with suppress(HolonError):  # the runtime knows it, and this home's settings do not
-        warn_if_unlisted(open_plane(target.home).plane, named)
+        warn_if_unlisted(open_provider_access(target.home).plane, named)
 
 
 @model.command("clear")

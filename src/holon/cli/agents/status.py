@@ -1,6 +1,6 @@
-"""`holon status`: one agent, on one screen.
+"""`holon status`: one agent on one screen.
 
-Owns:  which parts of an agent's summary a person is shown, and in which order.
+Owns:  which parts of an agent's summary are shown, and in which order.
 """
 
 from collections.abc import Iterator

@@ -1,12 +1,11 @@
-"""`holon template`: what agents are made from.
+"""`holon template`: manage the templates agents are created from.
 
-Owns:  the completion of `--template` and of template arguments, and the forms people may write them
-       in besides those a runtime takes; the words and the JSON of these commands; templates are
-       kept in adapters/files.
-Rule 1: the commands work on files of the user alone: no runtime has to be there.
-Rule 2: an agent that was made from a template does not notice what happens to it later.
-Rule 3: what cannot be the name of a template is bad usage; a template that is not there, is there
-        already or cannot be used is a failure, here as where agents are made.
+Owns:  the output of these commands; completion of template arguments, and the forms of a template
+       argument beyond those the runtime accepts. The templates are stored by adapters/files.
+Rule 1: the commands work on the user's files only and need no runtime.
+Rule 2: later changes of a template do not affect agents created from it.
+Rule 3: an invalid template name is bad usage; a template that is missing, exists already or cannot
+        be used is a failure, here as on creating an agent.
 """
 
 import os
@@ -276,7 +275,7 @@ def _failing(*, as_json: bool) -> Iterator[None]:
 def _store(home: Path, *, seeded: bool) -> "TemplateStore":
     from holon.config.load_settings import load_settings
     from holon.model.errors import BadInputError
-    from holon.serve.identity_parts import seed_user, template_store, user_files_of
+    from holon.serve.agent_adapters import seed_user, template_store, user_files_of
 
     files = user_files_of(os.environ, load_settings(home, os.environ).github_base)
     if files is None:

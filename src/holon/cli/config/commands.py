@@ -1,6 +1,6 @@
-"""`holon config`: the table of its commands.
+"""`holon config`: the command group.
 
-Owns:  the group. Each command lives in a module of its own kind.
+Owns:  the table of its commands.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""`holon config credentials`: the secrets Holon keeps.
+"""`holon config credentials`: the secrets stored in a home.
 
-Owns:  the words and the JSON of these commands.
-Rule 1: a secret is taken in and never given out: not printed, not repeated in an error.
+Owns:  the output of these commands.
+Rule 1: a secret is written, never printed and never repeated in an error.
 """
 
 import sys
@@ -146,15 +146,15 @@ def remove_credential(profile: str, home: Path, as_json: bool) -> None:
 
 def _kind_of(text: str) -> "CredentialKind":
     from holon.adapters.system.credential_file import BadCredentialError
-    from holon.config.value_forms import Choice, UnfitError
+    from holon.config.value_types import ChoiceValue, InvalidValueError
     from holon.model.providers.models import CredentialKind
 
-    kinds = Choice(tuple(kind for kind in CredentialKind if kind is not CredentialKind.NONE))
+    kinds = ChoiceValue(tuple(kind for kind in CredentialKind if kind is not CredentialKind.NONE))
     try:
         return CredentialKind(str(kinds.from_text(text)))
-    except UnfitError as unfit:
+    except InvalidValueError as unfit:
         meant = None if unfit.nearest is None else f"did you mean {unfit.nearest}?"
-        raise BadCredentialError(f"--kind: expected {kinds.words}", hint=meant) from None
+        raise BadCredentialError(f"--kind: expected {kinds.expected}", hint=meant) from None
 
 
 def _read_secret() -> str:

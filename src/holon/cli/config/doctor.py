@@ -1,7 +1,8 @@
-"""`holon config doctor`: are the configured providers in order?
+"""`holon config doctor`: checks the configured providers and models.
 
-Owns:  the words and exit codes of the two doctor commands; what they say is found elsewhere.
-Rule 1: nothing is changed, and no secret is read aloud. The network is used with --probe only.
+Owns:  the output and exit codes of the two doctor commands; adapters/providers/doctor does the
+       checks.
+Rule 1: nothing is changed and no secret printed. The network is used only with --probe.
 """
 
 import sys
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holon.cli.config.provider_access import open_plane, price_warnings
+from holon.cli.config.provider_access import open_provider_access, price_warnings
 from holon.cli.console import exit_codes
 from holon.cli.console.completion import complete_provider
 from holon.cli.console.options import home_option, json_option
@@ -19,7 +20,7 @@ from holon.cli.console.options import home_option, json_option
 if TYPE_CHECKING:
     from holon.adapters.providers.credentials import CredentialState
     from holon.adapters.providers.doctor import DoctorReport, ProbeReport, ProviderReport
-    from holon.adapters.providers.resolver import ProviderPlane
+    from holon.adapters.providers.resolver import ProviderResolver
 
 _probe_option = click.option(
     "--probe", is_flag=True, help="Send one request, without the credential, to each base URL."
@@ -94,7 +95,7 @@ def _examined(home: Path, *, only: str | None, probe: bool) -> "DoctorReport":
     from holon.adapters.providers.doctor import configured_providers, examine
     from holon.adapters.providers.last_failures import read_failures
 
-    opened = open_plane(home)
+    opened = open_provider_access(home)
     wanted = [only] if only is not None else list(configured_providers(opened.plane))
     probes = anyio.run(_probed, opened.plane, wanted) if probe else {}
     report = examine(opened.plane, read_failures(home), probes, only=only)
@@ -108,7 +109,7 @@ def _examined(home: Path, *, only: str | None, probe: bool) -> "DoctorReport":
     return report
 
 
-async def _probed(plane: "ProviderPlane", providers: list[str]) -> "dict[str, ProbeReport]":
+async def _probed(plane: "ProviderResolver", providers: list[str]) -> "dict[str, ProbeReport]":
     from holon.adapters.providers.doctor import probe_provider
 
     found: dict[str, ProbeReport] = {}

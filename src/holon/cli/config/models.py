@@ -1,6 +1,6 @@
-"""`holon config models`: what is known about models.
+"""`holon config models`: shows what is known about models.
 
-Owns:  the words of the model commands.
+Owns:  the output of the model commands.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holon.cli.config.provider_access import OpenedPlane, open_plane
+from holon.cli.config.provider_access import ProviderAccess, open_provider_access
 from holon.cli.console.completion import complete_provider
 from holon.cli.console.options import echo_json, home_option, json_option
 from holon.model.values import JsonValue
@@ -55,7 +55,7 @@ def list_models(provider: str | None, as_json: bool, home: Path) -> None:
       holon config models list
       holon config models list --provider anthropic --json
     """
-    opened = open_plane(home)
+    opened = open_provider_access(home)
     found = list(_found(opened, provider))
     if as_json:
         default = str(opened.plane.preference.default)
@@ -65,7 +65,7 @@ def list_models(provider: str | None, as_json: bool, home: Path) -> None:
         click.echo(line)
 
 
-def _found(opened: OpenedPlane, provider: str | None) -> "Iterator[ModelInfo]":
+def _found(opened: ProviderAccess, provider: str | None) -> "Iterator[ModelInfo]":
     from holon.adapters.providers.catalog import builtin_catalog
     from holon.model.providers.models import parse_model_ref
 

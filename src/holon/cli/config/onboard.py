@@ -1,10 +1,10 @@
-"""`holon onboard`: from nothing to a model that answers.
+"""`holon onboard`: configures a model interactively.
 
-Owns:  the questions on a terminal, and the report elsewhere.
-Rule 1: everything is asked before anything is written; breaking off changes nothing.
-Rule 2: a secret is typed without echo, goes into the credentials file, and is never shown.
-Rule 3: without a terminal nothing is asked: the report says what is there, what is missing, and
-        which commands come next.
+Owns:  the questions on a terminal, and the report without one.
+Rule 1: all questions come before the first write; an interruption changes nothing.
+Rule 2: a secret is typed without echo, stored in the credentials file, and never shown.
+Rule 3: without a terminal nothing is asked: the report lists what is configured, what is missing,
+        and which commands come next.
 """
 
 import os
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holon.cli.config.provider_access import OpenedPlane, open_plane
+from holon.cli.config.provider_access import ProviderAccess, open_provider_access
 from holon.cli.console import exit_codes
 from holon.cli.console.options import echo_json, home_option, json_option, with_home
 from holon.model.values import JsonValue
@@ -52,7 +52,7 @@ def onboard(as_json: bool, home: Path) -> None:
       holon onboard
       holon onboard --json | jq .next_actions
     """
-    opened = open_plane(home)
+    opened = open_provider_access(home)
     # One that is closed is no terminal either.
     if not as_json and all(each and each.isatty() for each in (sys.stdin, sys.stdout)):
         _ask(opened, home)
@@ -63,7 +63,7 @@ def onboard(as_json: bool, home: Path) -> None:
         sys.exit(exit_codes.FOUND_FAULTS)
 
 
-def _report(opened: OpenedPlane, home: Path) -> dict[str, JsonValue]:
+def _report(opened: ProviderAccess, home: Path) -> dict[str, JsonValue]:
     from holon.adapters.providers.doctor import examine
     from holon.adapters.providers.last_failures import read_failures
 
@@ -97,7 +97,7 @@ def _section(provider: "ProviderReport") -> JsonValue:
     }
 
 
-def _next_actions(opened: OpenedPlane, found: "DoctorReport", status: str) -> JsonValue:
+def _next_actions(opened: ProviderAccess, found: "DoctorReport", status: str) -> JsonValue:
     actions: list[JsonValue] = []
     if opened.faults:
         actions.append(_action("holon config doctor", "some settings do not fit"))
@@ -127,7 +127,7 @@ class _Answers:
     credential: "StoredCredential | None"
 
 
-def _ask(opened: OpenedPlane, home: Path) -> None:
+def _ask(opened: ProviderAccess, home: Path) -> None:
     provider = _asked_provider(opened)
     route = opened.plane.route(provider)
     answers = _Answers(
@@ -138,14 +138,14 @@ def _ask(opened: OpenedPlane, home: Path) -> None:
     )
     _write(home, answers)
     click.echo(f"\n{answers.model} is now the default model of {home}.")
-    report = _report(open_plane(home), home)
+    report = _report(open_provider_access(home), home)
     if report["status"] != "ready":
         click.echo(with_home("Something is still missing: run `holon config doctor`."))
     elif os.environ.get("HOLON_MODEL"):
         click.echo("HOLON_MODEL is set and wins over it.")
 
 
-def _asked_provider(opened: OpenedPlane) -> str:
+def _asked_provider(opened: ProviderAccess) -> str:
     from holon.adapters.providers.catalog import builtin_catalog, known_providers
     from holon.model.errors import HolonError
 
@@ -189,7 +189,7 @@ def _asked_base_url(route: "ProviderRoute") -> str | None:
     return asked if asked != route.base_url else None
 
 
-def _asked_credential(opened: OpenedPlane, route: "ProviderRoute") -> "StoredCredential | None":
+def _asked_credential(opened: ProviderAccess, route: "ProviderRoute") -> "StoredCredential | None":
     from holon.model.providers.models import StoredCredential
 
     state = opened.plane.credentials.chosen(route)

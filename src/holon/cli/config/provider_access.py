@@ -1,11 +1,10 @@
-"""A word of warning about a model that was chosen.
+"""Opens the settings and providers of a home, and warns of unusable models.
 
-Owns:  opening a home's settings and the provider plane a host would build from them; what is said
-       of a model whose provider is not known, or that is not in the catalog, or whose price a cost
-       budget would need to know.
-Rule 1: a configuration with faults can still be looked at: what fits is used, and each fault is
-        handed out as a sentence. So is each variable that looks like a slip.
-Rule 2: a warning refuses nothing: what is missing may be configured next.
+Owns:  the settings with the provider stack a host would build from them; warnings about a model
+       whose provider is unknown, that is not in the catalog, or whose price a cost budget needs.
+Rule 1: an invalid configuration can still be inspected: valid values are used, and each fault is
+        reported. So is each variable that looks misspelled.
+Rule 2: a warning refuses nothing: the missing part may be configured next.
 """
 
 import os
@@ -16,22 +15,22 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from holon.adapters.providers.resolver import ProviderPlane
+    from holon.adapters.providers.resolver import ProviderResolver
     from holon.config.load_settings import Settings
     from holon.model.providers.models import ModelRef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OpenedPlane:
+class ProviderAccess:
     """A home's settings and its provider plane."""
 
     settings: "Settings"
-    plane: "ProviderPlane"
+    plane: "ProviderResolver"
     faults: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-def open_plane(home: Path) -> OpenedPlane:
+def open_provider_access(home: Path) -> ProviderAccess:
     """Read a home's settings and build the plane a host would use."""
     # Imported here: these take most of the start-up time of the program.
     from holon.adapters.system.clock import SystemClock
@@ -49,7 +48,9 @@ def open_plane(home: Path) -> OpenedPlane:
         f"{name} is not a variable Holon reads; did you mean {meant}?"
         for name, meant in unknown_names(environ, VARIABLES).items()
     )
-    return OpenedPlane(settings=inspection.settings, plane=plane, faults=faults, warnings=warnings)
+    return ProviderAccess(
+        settings=inspection.settings, plane=plane, faults=faults, warnings=warnings
+    )
 
 
 def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
@@ -58,7 +59,7 @@ def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
     from holon.model.errors import HolonError
     from holon.model.providers.models import parse_model_ref
 
-    plane = open_plane(home).plane
+    plane = open_provider_access(home).plane
     for ref in refs:
         try:
             warn_if_unlisted(plane, parse_model_ref(ref))
@@ -66,7 +67,7 @@ def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
             say(error)
 
 
-def price_warnings(opened: "OpenedPlane") -> tuple[str, ...]:
+def price_warnings(opened: "ProviderAccess") -> tuple[str, ...]:
     """Say which configured models a cost budget cannot bound."""
     from holon.adapters.providers.catalog import price_of
     from holon.decide.budgets.budget import unpriced_models, unpriced_text
@@ -79,11 +80,11 @@ def price_warnings(opened: "OpenedPlane") -> tuple[str, ...]:
 
 def warn_of_prices(home: Path) -> None:
     """Warn of a cost budget that cannot be kept."""
-    for warning in price_warnings(open_plane(home)):
+    for warning in price_warnings(open_provider_access(home)):
         click.echo(f"holon: {warning}", err=True)
 
 
-def warn_if_unlisted(plane: "ProviderPlane", ref: "ModelRef") -> None:
+def warn_if_unlisted(plane: "ProviderResolver", ref: "ModelRef") -> None:
     """Warn when nothing is known about a model of a network provider; raises without a provider."""
     from holon.adapters.providers.catalog import NETWORKLESS, ModelInfoSource
     from holon.cli.console.terminal_text import one_line

@@ -1,7 +1,7 @@
-"""`holon config providers`: the services models come from.
+"""`holon config providers`: manage provider settings.
 
-Owns:  the words and the JSON of these commands. A provider is a few settings under
-       `providers.<id>`; they are written in one edit or not at all.
+Owns:  the output of these commands. A provider is a group of settings under `providers.<id>`, which
+       are written in one edit or not at all.
 """
 
 import os

@@ -1,8 +1,8 @@
 """`holon config get`, `set`, `unset`, `list` and `schema`.
 
-Owns:  the words and the JSON of these commands; settings are read and written in holon.config.
-Rule 1: what is refused has changed nothing.
-Rule 2: a service reads its settings when it starts. Who changes one while it runs is told so.
+Owns:  the output of these commands; holon.config reads and writes settings.
+Rule 1: a refused change has no effect.
+Rule 2: a service reads its settings at start. A change while it runs prints a notice.
 """
 
 import os
@@ -19,7 +19,7 @@ from holon.cli.console.options import echo_json, home_option, json_option, with_
 if TYPE_CHECKING:
     from holon.config.load_settings import Settings
     from holon.config.setting_keys import SettingKey
-    from holon.config.value_forms import PlainValue
+    from holon.config.value_types import PlainValue
     from holon.model.values import JsonValue
 
 
@@ -51,7 +51,7 @@ def get_setting(key: str, home: Path, as_json: bool) -> None:
     else:
         click.echo(f"holon: {found} is not set", err=True)
         set_it = with_home("holon config set")
-        click.echo(f"       {set_it} {found} VALUE, {found.setting.form.words}", err=True)
+        click.echo(f"       {set_it} {found} VALUE, {found.setting.value_type.expected}", err=True)
         sys.exit(exit_codes.FAILED)
 
 
@@ -188,7 +188,7 @@ def _described(key: "SettingKey", settings: "Settings") -> "dict[str, JsonValue]
         "source": None if found is None else found.source,
         "where": None if found is None else found.where,
         "variable": key.variable,
-        "expects": key.setting.form.words,
+        "expects": key.setting.value_type.expected,
         "description": key.setting.says,
     }
 

@@ -1,10 +1,10 @@
-"""Names that are offered to who presses Tab: agents, models, settings and their values.
+"""Shell completion: agents, models, settings and their values.
 
-Owns:  finding them quickly, and in silence when they cannot be found; the script; it asks `holon`
-       itself at every press of Tab, so it never grows old.
-Rule 1: agents are asked of the runtime that is meant; the rest is read from the home's settings and
-        from what ships with Holon.
-Rule 2: names come without quotes, which shells take away; settings are understood either way.
+Owns:  finding the names quickly, and silently failing if that is not possible; the completion
+       script, which calls `holon` on every Tab, so that it needs no update.
+Rule 1: agents are read from the selected runtime; everything else from the home's settings and the
+        data shipped with Holon.
+Rule 2: names are completed without quotes, which shells remove; settings accept either form.
 """
 
 import os
@@ -31,11 +31,11 @@ def complete_agent(
     """Offer the agents of the runtime that is meant."""
     del param
     from holon.client.control_client import ControlClient
-    from holon.client.endpoint import Wanted, find_endpoint
+    from holon.client.endpoint import EndpointOptions, find_endpoint
     from holon.model.errors import HolonError
 
     given = ctx.params
-    wanted = Wanted(given.get("connect"), given.get("token"), given.get("token_file"))
+    wanted = EndpointOptions(given.get("connect"), given.get("token"), given.get("token_file"))
     try:
         endpoint = find_endpoint(_home(ctx), wanted, os.environ)
         client = ControlClient(endpoint, timeout_s=_PATIENCE_S)
@@ -80,21 +80,27 @@ def complete_value(
 ) -> "list[CompletionItem]":
     """Offer the values of the setting that was named, where they can be listed."""
     from holon.config.setting_keys import find_key
-    from holon.config.value_forms import Choice, ModelReference, OpenChoice, Several, TruthForm
+    from holon.config.value_types import (
+        BooleanValue,
+        ChoiceValue,
+        ListValue,
+        ModelRefValue,
+        OpenChoiceValue,
+    )
     from holon.model.errors import HolonError
 
     try:
-        form = find_key(str(ctx.params.get("key"))).setting.form
+        value_type = find_key(str(ctx.params.get("key"))).setting.value_type
     except HolonError:
         return []
-    if isinstance(form, Several):
-        form = form.part
-    match form:
-        case Choice(choices) | OpenChoice(choices):
+    if isinstance(value_type, ListValue):
+        value_type = value_type.part
+    match value_type:
+        case ChoiceValue(choices) | OpenChoiceValue(choices):
             return _offered(map(str, choices), incomplete)
-        case ModelReference():
+        case ModelRefValue():
             return complete_model(ctx, param, incomplete)
-        case TruthForm():
+        case BooleanValue():
             return _offered(("false", "true"), incomplete)
         case _:
             return []

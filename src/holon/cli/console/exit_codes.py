@@ -1,6 +1,6 @@
-"""What the process tells its caller by ending.
+"""The exit codes of the process.
 
-Owns:  the numbers. Scripts and drills read them, so they do not change meaning.
+Owns:  the numbers. Scripts rely on them, so their meaning does not change.
 """
 
 from typing import Final

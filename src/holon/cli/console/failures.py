@@ -1,8 +1,8 @@
-"""What is told when a command fails.
+"""Reports the failure of a command.
 
-Owns:  the error body on stdout under --json, which of the runtime's refusals are slips of the
-       command line, and the hints that name a command where the runtime's own speak of HTTP.
-Rule 1: the sentence for people goes to stderr whether or not there is a body for a script.
+Owns:  the error object on stdout under --json; which refusals of the runtime are errors of the
+       command line; hints that name a command in place of an HTTP route.
+Rule 1: the message for people goes to stderr, with or without --json.
 """
 
 import sys

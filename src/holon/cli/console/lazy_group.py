@@ -1,8 +1,8 @@
-"""Groups of commands that are imported when they are used.
+"""Command groups that import their commands on use.
 
-Owns:  the group, and the row that says where a command lives.
+Owns:  the group, and the table row that locates a command.
 Rule 1: listing commands imports none of them.
-Rule 2: a command may have other names, from earlier versions; they work and are not listed.
+Rule 2: a command may have aliases from earlier versions; they work and are not listed.
 """
 
 from collections.abc import Mapping

@@ -1,21 +1,19 @@
-"""What most commands take and how they answer.
+"""Shared options and parameter types of the command line.
 
-Owns:  the type of options and arguments that are paths, and the home that is meant without one; the
-       types of options and arguments whose bounds the runtime sets; reading stdin for whoever is to
-       be told something; what a suggestion takes over from the command line it answers; `--home`,
-       `--json`, and the one line of JSON a script reads.
-Rule 1: a name that is empty, or is not text, is refused where it is typed: an empty one would be
-        the directory one stands in, and what is no text can be written into no record.
-Rule 2: who stands in a directory that is gone names paths in full.
-Rule 3: the bounds are those of model/limits, written down again, since `--help` loads no model; a
-        test holds them together.
-Rule 4: no more is read than a text can be long: what is piped in may never end.
-Rule 5: a command that is suggested works on the same home: who named one with --home would
-        otherwise be led to another. One from the environment is there for the next command as well.
-Rule 6: whoever writes a hint names the command alone; the home is put in where it is told.
-Rule 7: a line of JSON is as harmless on a terminal as text is: whatever a terminal would obey
-        stands in it as an escape, so nothing is lost to a reader of JSON either.
-Rule 8: who asked for JSON gets an object whether the command succeeds or fails.
+Owns:  parameter types of paths, texts and bounded numbers; the default home; `--home` and `--json`;
+       reading a text from stdin; the JSON line; completing suggested commands.
+Rule 1: an empty or non-UTF-8 path is refused at the command line: an empty one would mean the
+        current directory, and non-text cannot be stored in a record.
+Rule 2: if the current directory was deleted, only absolute paths are accepted.
+Rule 3: the bounds repeat those of model/limits, because `--help` must not import the model; a test
+        compares them.
+Rule 4: stdin is read up to the maximum size of a text, because a pipe may never end.
+Rule 5: a suggested command names the same home if it was given with --home. A home from the
+        environment applies to the next command anyway.
+Rule 6: code that writes a hint names the command only; the home is inserted on output.
+Rule 7: JSON output escapes everything a terminal would interpret, so nothing is lost to a reader of
+        JSON.
+Rule 8: with --json the output is an object on success and on failure.
 """
 
 import functools
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from holon.model.values import JsonValue
 
 
-class Place(click.Path):
+class PathParam(click.Path):
     """A path; it need not be there unless the option says so."""
 
     def convert(
@@ -82,7 +80,7 @@ YIELD_TIME: Final = click.IntRange(0, 600_000)
 OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
 
 
-class Words(click.ParamType[str]):
+class TextParam(click.ParamType[str]):
     """A text that says something, and not more than the runtime takes."""
 
     name = "text"
@@ -99,7 +97,7 @@ class Words(click.ParamType[str]):
         return value
 
 
-class HeaderWords(Words):
+class HeaderTextParam(TextParam):
     """A text that travels in a header."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -109,10 +107,10 @@ class HeaderWords(Words):
         return super().convert(value, param, ctx)
 
 
-WORDS: Final = Words()
-LABEL: Final = Words(500)
-OBJECTIVE: Final = Words(4_000)
-IDEMPOTENCY_KEY: Final = HeaderWords(200)
+TEXT: Final = TextParam()
+LABEL: Final = TextParam(500)
+OBJECTIVE: Final = TextParam(4_000)
+IDEMPOTENCY_KEY: Final = HeaderTextParam(200)
 
 
 def text_of(word: str) -> str:
@@ -174,7 +172,7 @@ def home_option(command: _Command) -> _Command:
     return click.option(
         "--home",
         envvar="HOLON_HOME",
-        type=Place(file_okay=False, path_type=Path),
+        type=PathParam(file_okay=False, path_type=Path),
         default=default_home,
         callback=note_home,
         show_default="$HOLON_HOME, or ~/.holon",

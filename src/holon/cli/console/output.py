@@ -1,9 +1,9 @@
-"""Tables and facts for people.
+"""Formats tables and facts for people.
 
-Owns:  how rows are laid out on a terminal or in a pipe, and how moments and spans read.
-Rule 1: on a terminal a line never wraps: the columns that may shrink do, and what is left is cut.
-        In a pipe nothing is cut. Nothing is coloured in either.
-Rule 2: every cell passes through the terminal's filter here, so no command can forget it.
+Owns:  the layout of rows on a terminal or in a pipe, and the format of times and durations.
+Rule 1: on a terminal a line never wraps: shrinkable columns shrink first, then the line is cut. In
+        a pipe nothing is cut. There are no colours.
+Rule 2: every cell passes through the terminal sanitizer here, so that no command can omit it.
 """
 
 import os

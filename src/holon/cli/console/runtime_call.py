@@ -1,10 +1,9 @@
-"""What a command that talks to a running runtime has in hand.
+"""Shared parts of the commands that call a running runtime.
 
-Owns:  the options all of those share, which agent is meant, the two forms of an answer, pages of
-       lists, and the commands that are one call.
-Rule 1: an agent that is not named is the one in HOLON_AGENT_ID, or else the runtime's own default.
-Rule 2: JSON goes out as it came in; for people, whatever others wrote passes through the terminal's
-        filter first.
+Owns:  their common options, the default agent, the two output formats, paging, and commands that
+       consist of a single call.
+Rule 1: without --agent the agent is that of HOLON_AGENT_ID, or else the runtime's default.
+Rule 2: JSON is printed as received; text output of external content is sanitized for the terminal.
 """
 
 import functools
@@ -19,7 +18,14 @@ import click
 
 from holon.cli.console import exit_codes
 from holon.cli.console.completion import complete_agent
-from holon.cli.console.options import WORDS, Place, echo_json, home_option, json_option, with_home
+from holon.cli.console.options import (
+    TEXT,
+    PathParam,
+    echo_json,
+    home_option,
+    json_option,
+    with_home,
+)
 from holon.cli.service.access_options import warn_of_token
 
 if TYPE_CHECKING:
@@ -52,7 +58,7 @@ _CLIENT_OPTIONS = (
     click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
     click.option(
         "--token-file",
-        type=Place(dir_okay=False, path_type=Path),
+        type=PathParam(dir_okay=False, path_type=Path),
         help="The file that holds the token.",
     ),
 )
@@ -68,10 +74,10 @@ def _client_options(command: _Command) -> _Command:
 def _open_client(home: Path, flags: ClientFlags) -> "ControlClient":
     """Return a client of the runtime that is meant; raises NoRuntimeError when there is none."""
     from holon.client.control_client import ControlClient
-    from holon.client.endpoint import Wanted, find_endpoint
+    from holon.client.endpoint import EndpointOptions, find_endpoint
 
     warn_of_token()
-    wanted = Wanted(flags["connect"], flags["token"], flags["token_file"])
+    wanted = EndpointOptions(flags["connect"], flags["token"], flags["token_file"])
     return ControlClient(find_endpoint(home.absolute(), wanted, os.environ))
 
 
@@ -248,7 +254,7 @@ def page_options(command: _Command) -> _Command:
         show_default=True,
         help="How many to show.",
     )
-    follows = click.option("--after", type=WORDS, metavar="ID", help="Go on after this one.")
+    follows = click.option("--after", type=TEXT, metavar="ID", help="Go on after this one.")
     return limited(follows(command))
 
 

@@ -1,9 +1,9 @@
-"""Text that others wrote, made fit for a terminal.
+"""Sanitizes external text for a terminal.
 
-Owns:  what of a model's or a command's text may reach a terminal, and how much fits on a line.
-Rule 1: nothing that comes out can move the cursor, set a title, fill a clipboard or turn the
-        reading direction: whole escape sequences go, and every control and format character.
-Rule 2: marks that stack on a character stop at a few, so that a line stays a line high.
+Owns:  which characters of a model's or a command's text reach a terminal, and how much fits a line.
+Rule 1: output cannot move the cursor, set a title, write the clipboard or change the text
+        direction: escape sequences and every control and format character are removed.
+Rule 2: combining marks per character are limited, so that a line keeps its height.
 Rule 3: width is counted in cells: a wide character takes two, a combining mark none.
 """
 

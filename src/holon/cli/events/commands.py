@@ -1,8 +1,7 @@
-"""`holon events`: the raw events of an agent.
+"""`holon events`: the events of an agent.
 
-Owns:  how events are asked for, and the one table a person sees them in.
-Rule 1: for scripts an event is the envelope the runtime gave, untouched; for people it is how the
-        envelope says it reads.
+Owns:  querying events, and their table.
+Rule 1: with --json an event is the runtime's envelope, unchanged; as text it is its presentation.
 """
 
 import time
@@ -160,7 +159,7 @@ def _followed_all(target: Target, after_seq: int | None, max_level: str) -> Iter
 
 def _table(envelopes: Sequence["JsonValue"]) -> list[str]:
     from holon.cli.console.output import Column, moment, screen_cells, table_lines
-    from holon.cli.events.presented import seen_event
+    from holon.cli.events.presented import presented_event
 
     columns = (
         Column("SEQ", is_number=True),
@@ -170,6 +169,6 @@ def _table(envelopes: Sequence["JsonValue"]) -> list[str]:
     )
     rows = [
         (each.event_seq, moment(each.ts), each.presented.source_event_kind, each.presented.summary)
-        for each in map(seen_event, envelopes)
+        for each in map(presented_event, envelopes)
     ]
     return table_lines(columns, rows, empty="no events", cells_max=screen_cells())

@@ -1,10 +1,9 @@
-"""Events that came over the wire, as an operator reads them.
+"""Decodes event envelopes to their presentation.
 
-Owns:  envelopes to what is shown, for the commands that show events.
-Rule 1: every line for people comes from the presentation the runtime serves; nothing is worded
-        here.
-Rule 2: an event whose presentation this version does not know is shown by its name, never dropped
-        and never fatal.
+Owns:  the decoding, for the commands that show events.
+Rule 1: every text comes from the presentation the runtime serves; none is written here.
+Rule 2: an event whose presentation this version cannot decode is shown by its kind, never dropped
+        and never an error.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 _PRESENTED = ("visibility", "category", "title", "summary", "body")
 
 
-class Seen(NamedTuple):
+class PresentedEvent(NamedTuple):
     """One event and how it reads."""
 
     event_seq: int
@@ -38,9 +37,9 @@ class Seen(NamedTuple):
         return {**head, **answers, **told}
 
 
-def seen_event(envelope: "JsonValue") -> Seen:
+def presented_event(envelope: "JsonValue") -> PresentedEvent:
     """Return how an event reads."""
-    return Seen(
+    return PresentedEvent(
         int(envelope["event_seq"]),
         str(envelope["ts"]),
         str(envelope["agent_id"]),

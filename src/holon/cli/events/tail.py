@@ -1,7 +1,7 @@
-"""`holon tail`: what an agent has to say.
+"""`holon tail`: what an agent reports.
 
-Owns:  how much is looked at to find it, and how one presented event reads on a terminal.
-Rule 1: a reader chooses how much to see by display mode; raw events are shown by `holon events`.
+Owns:  how far back it reads, and the layout of one presented event.
+Rule 1: the display mode selects the level of detail; raw events are shown by `holon events`.
 """
 
 import time
@@ -15,7 +15,7 @@ from holon.cli.console.options import echo_json
 from holon.cli.console.runtime_call import Target, agent_options, until_interrupted
 
 if TYPE_CHECKING:
-    from holon.cli.events.presented import Seen
+    from holon.cli.events.presented import PresentedEvent
     from holon.client.control_client import Query
     from holon.projections.events.presented import DisplayMode
 
@@ -70,19 +70,21 @@ def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
         target.show(answer, lambda: [line for each in shown for line in _lines(each)] or [empty])
 
 
-def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen"], "Query"]:
+def _newest(
+    target: Target, limit: int, mode: "DisplayMode"
+) -> tuple[list["PresentedEvent"], "Query"]:
     """Return what is to be shown, and where to follow from."""
-    from holon.cli.events.presented import seen_event
+    from holon.cli.events.presented import presented_event
     from holon.projections.events.presented import shows
 
-    shown: list[Seen] = []
+    shown: list[PresentedEvent] = []
     newest_seq, before_seq, epoch = 0, None, None
     for _ in range(_PAGES_COUNT_MAX):
         query: Query = {"limit": _PAGE_COUNT, "order": "desc", "before_seq": before_seq}
         page = target.read("events", query, part="events")
         newest_seq = newest_seq or int(page.get("newest_seq") or 0)
         epoch = page.get("event_log_epoch")
-        seen = [seen_event(each) for each in reversed(page["events"])]
+        seen = [presented_event(each) for each in reversed(page["events"])]
         shown = [*(each for each in seen if shows(mode, each.presented)), *shown]
         before_seq = page.get("oldest_seq")
         if len(shown) >= limit or not page.get("has_older") or before_seq is None:
@@ -90,9 +92,9 @@ def _newest(target: Target, limit: int, mode: "DisplayMode") -> tuple[list["Seen
     return shown[-limit:], {"after_seq": newest_seq, "event_log_epoch": epoch}
 
 
-def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["Seen"]:
+def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["PresentedEvent"]:
     """Yield what happens, until the home is found on another timeline."""
-    from holon.cli.events.presented import seen_event
+    from holon.cli.events.presented import presented_event
     from holon.client.control_client import ControlError
     from holon.client.event_stream import EPOCH_CHANGED, envelope_of, follow
     from holon.projections.events.presented import shows
@@ -100,7 +102,7 @@ def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["Se
     stream = target.path("events/stream")
     try:
         for each in follow(target.client, stream, pause=time.sleep, query=place):
-            seen = seen_event(envelope_of(each))
+            seen = presented_event(envelope_of(each))
             if shows(mode, seen.presented):
                 yield seen
     except ControlError as refusal:
@@ -108,7 +110,7 @@ def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["Se
             raise
 
 
-def _print(seen: "Seen", *, as_json: bool) -> None:
+def _print(seen: "PresentedEvent", *, as_json: bool) -> None:
     if as_json:
         echo_json(seen.as_json())
         return
@@ -116,7 +118,7 @@ def _print(seen: "Seen", *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _lines(seen: "Seen") -> list[str]:
+def _lines(seen: "PresentedEvent") -> list[str]:
     from holon.cli.console.output import indented, moment_utc
     from holon.cli.console.terminal_text import one_line
 

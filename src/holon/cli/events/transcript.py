@@ -1,6 +1,6 @@
-"""`holon transcript`: what was said and done in an agent's turns.
+"""`holon transcript`: the turns of an agent.
 
-Owns:  how a turn reads on a terminal.
+Owns:  the layout of a turn on a terminal.
 """
 
 from collections.abc import Iterator

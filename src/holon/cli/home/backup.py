@@ -1,7 +1,7 @@
 """`holon backup` and `holon restore`.
 
-Owns:  the words and exit codes of both; how they work is in adapters/backup.
-Rule 1: what takes long says on stderr how far it is; with --json it is silent.
+Owns:  the output and exit codes of both; adapters/backup does the work.
+Rule 1: progress goes to stderr; with --json there is none.
 """
 
 import os
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holon.cli.console.options import Place, echo_json, home_option, json_option
+from holon.cli.console.options import PathParam, echo_json, home_option, json_option
 
 if TYPE_CHECKING:
     from holon.adapters.backup.backup_format import Manifest
@@ -21,7 +21,7 @@ _SHOWN_MAX = 10
 
 
 @click.command()
-@click.argument("file", type=Place(path_type=Path))
+@click.argument("file", type=PathParam(path_type=Path))
 @home_option
 @click.option(
     "--with-secrets",
@@ -74,7 +74,7 @@ def backup(file: Path, home: Path, with_secrets: bool, overwrite: bool, as_json:
 
 
 @click.command()
-@click.argument("file", type=Place(path_type=Path))
+@click.argument("file", type=PathParam(path_type=Path))
 @home_option
 @click.option(
     "--replace", is_flag=True, help="Put it in the place of a home; the old one is kept beside it."

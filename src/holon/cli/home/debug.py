@@ -1,7 +1,7 @@
-"""`holon debug`: looking into a home from outside.
+"""`holon debug`: inspects a home.
 
-Owns:  the words and exit codes of the debug commands; what they find out is found elsewhere.
-Rule 1: nothing here changes a home, whether or not a host is running on it.
+Owns:  the output and exit codes of the debug commands.
+Rule 1: no command here changes a home, whether or not a host runs on it.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""Where the time of an agent's turns went, for `holon debug latency`.
+"""`holon debug latency`: where the time of an agent's turns was spent.
 
-Owns:  reading the events of a home that may be in use, and the two tables a person sees.
-Rule 1: nothing is changed by looking.
+Owns:  reading the events of a home that may be in use; the two tables.
+Rule 1: reading changes nothing.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ def read_latency(home: Path, agent: str, *, limit: int, events_limit: int) -> La
         with open_untouched(database_path(home)) as connection:
             connection.execute("commit")  # the reads begin a transaction of their own
             reads = SqliteReads(connection)
-            if await reads.agent(agent_id) is None:
+            if await reads.agents.agent(agent_id) is None:
                 raise RefusedError(refuse_unknown(agent_id))
             newest = await _newest_events(reads, agent_id, events_limit)
             return latency_report(newest, limit=limit)
@@ -47,7 +47,7 @@ async def _newest_events(reads: SqliteReads, agent_id: AgentId, limit: int) -> l
     while len(found) < limit:
         asked = min(EVENT_PAGE_COUNT_MAX, limit - len(found))
         query = EventQuery(before_seq=before, order=EventOrder.DESC, limit=asked)
-        page = (await reads.events_page(agent_id, query)).events
+        page = (await reads.events.events_page(agent_id, query)).events
         found.extend(page)
         if len(page) < asked:
             break

@@ -1,10 +1,10 @@
-"""`holon run`: one prompt, one answer, and out.
+"""`holon run`: one prompt, one answer.
 
-Owns:  the flags, the words, the JSON and the exit codes of a one-shot run.
-Rule 1: the answer goes to stdout and nothing else does; everything about it goes to stderr. With
-        --json there is one object on stdout, also when the run could not even begin.
-Rule 2: the exit code says how the run ended, so that a script need not read the answer to know.
-Rule 3: what a model wrote reaches a terminal without control characters; --json keeps it as it is.
+Owns:  the options, the output and the exit codes of a one-shot run.
+Rule 1: only the answer goes to stdout; everything else goes to stderr. With --json there is one
+        object on stdout, also if the run could not start.
+Rule 2: the exit code gives the outcome, so that a script need not parse the answer.
+Rule 3: text output of a model is sanitized for the terminal; --json keeps it unchanged.
 """
 
 import os
@@ -17,10 +17,10 @@ import click
 from holon.cli.agents.templates import complete_template
 from holon.cli.console import exit_codes
 from holon.cli.console.completion import complete_agent, complete_model
-from holon.cli.console.options import Place, home_option, json_flag, text_of, with_home
+from holon.cli.console.options import PathParam, home_option, json_flag, text_of, with_home
 
 if TYPE_CHECKING:
-    from holon.cli.run.session import RunEnd, RunOrder
+    from holon.cli.run.session import RunOutcome, RunRequest
     from holon.cli.run.view import RunView
     from holon.model.errors import HolonError
     from holon.projections.turns.run_result import RunResult
@@ -31,7 +31,7 @@ TRUST_CHOICES: Final = (
     "trusted-integration",
     "untrusted-external",
 )
-_DIRECTORY: Final = Place(exists=True, file_okay=False, resolve_path=True)
+_DIRECTORY: Final = PathParam(exists=True, file_okay=False, resolve_path=True)
 
 
 class RunFlags(TypedDict):
@@ -159,7 +159,7 @@ def run(text: str, **flags: Unpack[RunFlags]) -> None:
     sys.exit(_exit_code(end))
 
 
-def _carried_out(text: str, flags: RunFlags) -> "RunEnd":
+def _carried_out(text: str, flags: RunFlags) -> "RunOutcome":
     import anyio
 
     from holon.adapters.system.processes import become_unreadable
@@ -176,8 +176,8 @@ def _carried_out(text: str, flags: RunFlags) -> "RunEnd":
     return anyio.run(carry_out, settings, order, _view(as_json=flags["as_json"]))
 
 
-def _order(text: str, flags: RunFlags) -> "RunOrder":
-    from holon.cli.run.session import RunOrder
+def _order(text: str, flags: RunFlags) -> "RunRequest":
+    from holon.cli.run.session import RunRequest
     from holon.model.errors import BadInputError
     from holon.model.queue import TrustLevel
     from holon.model.values import parse_agent_id, require_unicode
@@ -192,7 +192,7 @@ def _order(text: str, flags: RunFlags) -> "RunOrder":
             f"--cwd {cwd} is not inside the workspace root {root}",
             hint="choose a directory inside it, or leave out the workspace root",
         )
-    return RunOrder(
+    return RunRequest(
         text=text,
         agent_id=None if agent is None else parse_agent_id(agent),
         create_agent=flags["create_agent"],
@@ -249,7 +249,7 @@ def _show_failure(error: "HolonError") -> None:
     _show(run_result(RunFacts(agent_id=None, failure=failure_of(error))), as_json=True)
 
 
-def _tell_how_to_go_on(end: "RunEnd") -> None:
+def _tell_how_to_go_on(end: "RunOutcome") -> None:
     """Say what is left to do, when something is."""
     from holon.cli.console.terminal_text import one_line
 
@@ -263,7 +263,7 @@ def _tell_how_to_go_on(end: "RunEnd") -> None:
         click.echo(f"holon: still running: {name} ({task.id})", err=True)
 
 
-def _left_over(end: "RunEnd") -> str | None:
+def _left_over(end: "RunOutcome") -> str | None:
     from holon.model.turns.turn import WaitingReason
     from holon.projections.turns.run_result import WORK_LEFT, FinalStatus
 
@@ -280,7 +280,7 @@ def _left_over(end: "RunEnd") -> str | None:
     return f"the agent waits ({end.result.waiting_reason or 'for its turn'})"
 
 
-def _exit_code(end: "RunEnd") -> int:
+def _exit_code(end: "RunOutcome") -> int:
     from holon.cli.run.session import STOP_SIGNALS
     from holon.projections.turns.run_result import FinalStatus
 

@@ -1,14 +1,13 @@
-"""One run, from the open home to the result, with a hand on the signals.
+"""The session of one run: host, signals and result.
 
-Owns:  what a run was told to do, its host, and what Ctrl-C means.
-Rule 1: the first Ctrl-C ends the running turn for good, as an operator's abort, and the run with
-        it. The agent keeps everything and can be asked again. The second one ends this process at
-        once, and the command of the call under way with it; the next one that opens the home
-        recovers.
-Rule 2: background tasks outlive a run that was stopped, as they outlive any end of this process.
-        Whoever stops a run is told which they are.
-Rule 3: only the agent of the run is shown and held to the round limit. Others that the host takes
-        up again beside it are none of the run's business.
+Owns:  the run request, its host, and the handling of Ctrl-C.
+Rule 1: the first Ctrl-C aborts the running turn, as an operator's abort does, and ends the run. The
+        agent keeps its state and can be prompted again. The second one ends the process at once,
+        with the command of the current call; the next process that opens the home recovers.
+Rule 2: background tasks survive an aborted run, as they survive any end of this process. The
+        operator is told which ones are running.
+Rule 3: only the run's agent is shown and bound by the round limit, not others that the host
+        resumes.
 """
 
 import os
@@ -42,7 +41,7 @@ from holon.serve.compose import COMMANDS_FOLDER, Hooks
 from holon.serve.configured_host import open_configured_host
 from holon.serve.one_shot import (
     OneShot,
-    RoundAllowance,
+    RoundLimit,
     archive_temporary,
     named_agent,
     run_request,
@@ -59,7 +58,7 @@ STOP_SIGNALS: Final = {
 }
 
 
-class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
+class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is to do."""
 
     text: str
@@ -73,7 +72,7 @@ class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     workspace_cwd: str | None = None
 
 
-class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
+class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it. `stopped_by` is the signal that ended it; `running` are tasks that go on."""
 
     result: RunResult
@@ -81,11 +80,11 @@ class RunEnd(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[TaskRecord, ...] = ()
 
 
-class _Attention(msgspec.Struct, kw_only=True):
+class _RunHooks(msgspec.Struct, kw_only=True):
     """The hooks of a host, for one of its agents."""
 
     view: "RunView"
-    allowance: RoundAllowance
+    allowance: RoundLimit
     agent_id: AgentId | None = None
     under_way: ToolCallRecord | None = None  # the newest call that has no result yet
 
@@ -111,17 +110,17 @@ class _Attention(msgspec.Struct, kw_only=True):
         return self.allowance.gate(agent_id) if agent_id == self.agent_id else None
 
 
-async def carry_out(settings: "Settings", order: RunOrder, view: "RunView") -> RunEnd:
+async def carry_out(settings: "Settings", order: RunRequest, view: "RunView") -> RunOutcome:
     """Run the order in the home these settings are of; raises the HolonError that prevented it."""
-    attention = _Attention(
+    attention = _RunHooks(
         view=view,
-        allowance=RoundAllowance(rounds_max=order.rounds_max),
+        allowance=RoundLimit(rounds_max=order.rounds_max),
         agent_id=order.agent_id,
     )
     hooks = Hooks(progress=attention.growing, calls=attention.began, round_gate=attention.gate)
     commands = settings.home / COMMANDS_FOLDER
     problem: HolonError | None = None
-    end: RunEnd | None = None
+    end: RunOutcome | None = None
     try:
         async with open_configured_host(
             settings,
@@ -147,12 +146,12 @@ class _Session(msgspec.Struct):
     """The run, while its host is up."""
 
     host: Host
-    order: RunOrder
-    attention: _Attention
+    order: RunRequest
+    attention: _RunHooks
     commands: Path  # where the host keeps what it knows of running commands
     clock: SystemClock = msgspec.field(default_factory=SystemClock)
 
-    async def run(self) -> RunEnd:
+    async def run(self) -> RunOutcome:
         agent_id = await self._agent()
         self.attention.agent_id = agent_id
         await self._tell_what_is_withheld(agent_id)
@@ -164,11 +163,11 @@ class _Session(msgspec.Struct):
             await run.rest(wait_for_tasks=self.order.wait_for_tasks)
         if stopped_by:
             await self._stop(agent_id)
-        open_tasks = await self.host.reads.open_tasks()
+        open_tasks = await self.host.reads.tasks.open_tasks()
         result = await run.result()
         if result.is_over and not stopped_by:
             await self._let_go(agent_id)
-        return RunEnd(
+        return RunOutcome(
             result=result,
             stopped_by=stopped_by[0] if stopped_by else None,
             running=tuple(task for task in open_tasks if task.agent_id == agent_id),
@@ -184,7 +183,7 @@ class _Session(msgspec.Struct):
         )
 
     async def _tell_what_is_withheld(self, agent_id: AgentId) -> None:
-        agent = await self.host.reads.agent(agent_id)
+        agent = await self.host.reads.agents.agent(agent_id)
         chosen = None if agent is None else agent.model.override_model
         model = self.host.preference.default if chosen is None else parse_model_ref(chosen)
         withheld = self.host.withheld_tools(model)
@@ -240,7 +239,7 @@ async def _refreshed(view: "RunView") -> AsyncIterator[None]:
         drawing.cancel_scope.cancel()
 
 
-def _end_at_the_next(attention: _Attention, commands: Path) -> None:
+def _end_at_the_next(attention: _RunHooks, commands: Path) -> None:
     """Let the next signal end the process where it stands; what is durable stays durable."""
     from holon.adapters.exec.end_now import end_now  # now: a handler had better import nothing
 

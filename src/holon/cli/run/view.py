@@ -1,15 +1,15 @@
-"""How a run is shown while it runs.
+"""Progress output of a run.
 
-Owns:  what an agent is doing now, in a few words; the two lines on a terminal, the plain lines of a
-       pipe, and the silence of a script.
-Rule 1: everything goes to stderr. stdout belongs to the answer.
-Rule 2: a terminal is redrawn in place, a few times a second at most and only when something
-        changed, and left as it was found: the lines are gone at the end.
-Rule 3: a pipe gets one short line a step and no control characters.
-Rule 4: a step is told once: the beginning of a call, the beginning and end of a background task.
-        How the run ended is not a step; the end of the run says it.
-Rule 5: what an event says is its presentation (projections/events/presented); worded here are only
-        calls and growing answers, and the command a task was made of, which no event has.
+Owns:  the text for an agent's current activity; the live lines on a terminal, the plain lines in a
+       pipe, and no output for scripts.
+Rule 1: all output goes to stderr. stdout is reserved for the answer.
+Rule 2: a terminal is redrawn in place, at a bounded rate and only on a change, and cleared at the
+        end.
+Rule 3: a pipe gets one short line per step, without control characters.
+Rule 4: a step is shown once: the start of a call, the start and end of a background task. The
+        outcome of the run is not a step.
+Rule 5: the text of an event is its presentation (projections/events/presented). Only calls, growing
+        answers and the command of a task, which no event contains, are worded here.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""The flags that say where a service listens and who may reach it.
+"""The access options of `holon serve` and `holon daemon`.
 
-Owns:  the options `holon serve` and `holon daemon` share, and what they amount to.
+Owns:  the options, and the access request they produce.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from holon.cli.console.completion import complete_agent
-from holon.cli.console.options import Place
+from holon.cli.console.options import PathParam
 
 if TYPE_CHECKING:
     from holon.serve.effective_config import RecordedOptions, ServeRequest
@@ -59,14 +59,14 @@ _OPTIONS = (
     click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The token callers need."),
     click.option(
         "--token-file",
-        type=Place(dir_okay=False, path_type=Path),
+        type=PathParam(dir_okay=False, path_type=Path),
         show_default="<home>/run/token, made on the first start",
         help="The file that holds it.",
     ),
     click.option(
         "--workspace-root",
         envvar="HOLON_WORKSPACE_DIR",
-        type=Place(exists=True, file_okay=False, resolve_path=True),
+        type=PathParam(exists=True, file_okay=False, resolve_path=True),
         show_default="each agent's own home",
         help="Where commands run and files change.",
     ),

@@ -1,7 +1,7 @@
 """`holon daemon`: the runtime in the background.
 
-Owns:  the words and exit codes of its commands; what they do is done elsewhere.
-Rule 1: whatever others wrote (a log, a failure) is made harmless before a terminal sees it.
+Owns:  the output and exit codes of its commands; holon.daemon does the work.
+Rule 1: logs and failure texts are sanitized before they reach a terminal.
 """
 
 import os

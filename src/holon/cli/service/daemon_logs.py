@@ -1,10 +1,9 @@
-"""A daemon's log and failures on a terminal.
+"""`holon daemon logs`: the service log on a terminal.
 
-Owns:  how `holon daemon logs` looks, and following the log until somebody presses Ctrl-C: a line of
-       JSON becomes a moment, a level, a text, and the ids of what it is about.
-Rule 1: whatever others wrote (a log, a failure) is made harmless before a terminal sees it; texts
-        of JSON after they were decoded.
-Rule 2: a line in any other form is shown as it is: it may come from a crash or an older version.
+Owns:  following the log until Ctrl-C, and the layout of a JSON line: time, level, text and ids.
+Rule 1: logs and failure texts are sanitized before they reach a terminal, JSON strings after they
+        were decoded.
+Rule 2: a line that is not JSON is shown as it is: it may come from a crash or an older version.
 """
 
 import time
@@ -132,9 +131,9 @@ def follow_log(log: Path, lines_count: int, show: "Callable[[str], None]") -> No
     from contextlib import closing
 
     from holon.cli.console.runtime_call import until_interrupted
-    from holon.daemon.logs import GrowingTail
+    from holon.daemon.logs import LogFollower
 
-    with until_interrupted(), closing(GrowingTail(log)) as tail:
+    with until_interrupted(), closing(LogFollower(log)) as tail:
         lines = tail.last_lines(lines_count)
         while True:
             for line in lines:

@@ -1,8 +1,7 @@
 """`holon serve`: the runtime in the foreground.
 
-Owns:  what is said when a service is up and when it goes down.
-Rule 1: a service runs whether or not anybody reads what it says: a pipe or a terminal that is gone
-        ends nothing.
+Owns:  the messages at start and shutdown.
+Rule 1: a service does not depend on its output being read: a closed pipe or terminal ends nothing.
 """
 
 import os
@@ -52,7 +51,7 @@ def serve(
     from holon.config.load_settings import load_settings
     from holon.model.errors import HolonError, first_error
     from holon.serve.compose import Hooks
-    from holon.serve.foreground import ServiceSigns, run_service
+    from holon.serve.foreground import ReadinessSignals, run_service
     from holon.serve.foreground import serve as serve_home
     from holon.serve.providers import variables_to_forget
 
@@ -66,7 +65,7 @@ def serve(
     require_safe_home(home.absolute())  # before anything of it is read
     settings = load_settings(home.absolute(), environ)
     forget_variables(variables_to_forget(settings, environ))
-    signs = ServiceSigns(announce=_announcer(as_json, ready_handle), ready_handle=ready_handle)
+    signs = ReadinessSignals(announce=_announcer(as_json, ready_handle), ready_handle=ready_handle)
     failed: HolonError | None = None
 
     async def served() -> None:

@@ -1,11 +1,11 @@
-"""What an operator does to an agent's lifecycle: stop, pause, resume, abort, another model.
+"""Operator control of an agent's lifecycle: stop, pause, resume, abort, model override.
 
-Owns:  whether such a request changes anything, why it is declined, and the commit it makes.
-Rule 1: a request for the posture the agent is in already changes nothing, and no lane is cut off.
-Rule 2: the running turn is settled in the same commit that fences its lane; nothing is left half
-        done.
+Owns:  whether such a request changes anything, the refusal if not, and the commit it makes.
+Rule 1: a request for the posture the agent already has changes nothing and fences no lane.
+Rule 2: the running turn is settled in the same commit that fences its lane, so no turn is left
+        half done.
 Rule 3: another model may answer at once: what waits for a provider, or for a model with a larger
-        window, is let go.
+        window, is released.
 """
 
 from collections.abc import Mapping
@@ -70,14 +70,14 @@ def refuse_target(snapshot: AgentSnapshot) -> Refusal | None:
 
 
 def is_already(snapshot: AgentSnapshot, request: ControlRequest) -> bool:
-    """Whether the agent is in the posture that is asked for."""
+    """Whether the agent already has the requested posture."""
     return snapshot.agent.posture.status in _ALREADY.get(request.action, ())
 
 
 def decide_control(
     snapshot: AgentSnapshot, request: ControlRequest, *, settled: Commit | None, now: datetime
 ) -> Commit | Refusal:
-    """Move the posture; `settled` is what settles the running turn, when it is to be cut off."""
+    """Move the posture; `settled` settles the running turn when it is to be cut off."""
     open_turn_id = snapshot.agent.focus.open_turn_id
     if request.action == "abort" and settled is None:
         return _no_run(request.agent_id)
@@ -87,7 +87,7 @@ def decide_control(
     cut: tuple[Change, ...] = ()
     if settled is not None:
         cut = tuple(each for each in settled.changes if not isinstance(each, SetAgentStatus))
-    moved = StatusRequest(
+    status_request = StatusRequest(
         request_id=request.request_id,
         action=request.action,
         signals=(SIGNALS[request.action],),
@@ -95,7 +95,7 @@ def decide_control(
         also=cut,
     )
     try:
-        commit = control_commit(snapshot, moved, now=now)
+        commit = control_commit(snapshot, status_request, now=now)
     except ForbiddenTransitionError as forbidden:
         return _forbidden(request, forbidden)
     expects = () if settled is None else settled.expects
@@ -103,7 +103,7 @@ def decide_control(
 
 
 def reason_of(request: ControlRequest) -> str:
-    """Say why the posture moved, or a turn was cut off."""
+    """Return the reason recorded for the posture change, or for a turn that was cut off."""
     return f"operator asked to {request.action}"
 
 
@@ -117,17 +117,17 @@ def model_commit(
 ) -> Commit:
     """Give the agent its own model, or the default back; `models` are those it asks from now on."""
     agent_id = snapshot.agent.identity.agent_id
-    fitting = ended_by_other_models(snapshot.waits, models)
+    ended_waits = ended_by_other_models(snapshot.waits, models)
     return Commit(
         commit_id=commit_id,
         at=now,
         changes=(
             SetModelOverride(agent_id=agent_id, model=model),
             ReleaseDeferred(agent_id=agent_id),
-            *fitting,
+            *ended_waits,
         ),
         expects=tuple(
-            WaitInState(wait_id=moved.wait_id, state=WaitState.ACTIVE) for moved in fitting
+            WaitInState(wait_id=move.wait_id, state=WaitState.ACTIVE) for move in ended_waits
         ),
     )
 

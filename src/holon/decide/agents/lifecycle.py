@@ -1,15 +1,15 @@
-"""The agent lifecycle: which signal moves which posture where.
+"""The agent lifecycle as a transition table.
 
-Owns:  the identities agents are born with, and telling those made for one run from others; every
-       transition between agent postures, as one table; what a caller is told when that agent is
-       unknown, archived or stopped.
+Owns:  the identities of new agents, and which of them were made for one run; every transition
+       between postures, as one table; the refusals for an agent that is unknown, archived or
+       stopped.
 Rule 1: a transition that is not in TRANSITIONS cannot happen.
-Rule 2: stopped means stopped for everyone. `woken` has no row there, nor on paused: only an
-        explicit resume crosses either boundary, and a stopped agent has to boot again.
+Rule 2: stopped holds for every caller. `woken` has no row there, nor on paused: only an explicit
+        resume crosses either boundary, and a stopped agent has to boot again.
 Rule 3: a row may lead back to its own posture where a signal can arrive twice, after a crash or
         from two sources at once.
-Rule 4: a stopped agent is refused the same way at every door, and always with the way to resume it.
-Rule 5: a hint names a command and a route, both as they can be used at once.
+Rule 4: a stopped agent is refused in the same way on every surface, with the way to resume it.
+Rule 5: a hint names a command and a route, both ready to use.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ from holon.model.values import AgentId, IdPrefix
 
 
 def public_identity(agent_id: AgentId, *, now: datetime, is_default: bool) -> AgentIdentity:
-    """The identity of an agent that everybody sees and nobody supervises."""
+    """The identity of an agent that is publicly visible and has no supervisor."""
     return AgentIdentity(
         agent_id=agent_id,
         kind=AgentKind.DEFAULT if is_default else AgentKind.NAMED,
@@ -69,7 +69,7 @@ TRANSITIONS: Final[Mapping[AgentStatus, Mapping[AgentSignal, AgentStatus]]] = Ma
             **_INTERRUPTS,
         },
         AgentStatus.AWAKE_RUNNING: {
-            AgentSignal.RUN_STARTED: AgentStatus.AWAKE_RUNNING,  # an open turn goes on
+            AgentSignal.RUN_STARTED: AgentStatus.AWAKE_RUNNING,  # an open turn continues
             AgentSignal.RUN_SETTLED: AgentStatus.AWAKE_IDLE,
             AgentSignal.TASK_AWAITED: AgentStatus.AWAITING_TASK,
             AgentSignal.RESTED: AgentStatus.ASLEEP,
@@ -124,7 +124,7 @@ def resume_path(agent_id: AgentId) -> str:
 
 
 def refuse_addressee(agent: AgentState) -> Refusal | None:
-    """Decline what is meant for an agent that takes nothing."""
+    """Decline a message for an agent that takes none."""
     agent_id = agent.identity.agent_id
     if agent.identity.status is IdentityStatus.ARCHIVED:
         return refuse_archived(agent_id)
@@ -132,11 +132,11 @@ def refuse_addressee(agent: AgentState) -> Refusal | None:
 
 
 def refuse_unknown(agent_id: AgentId) -> Refusal:
-    """There is no such agent."""
+    """Decline a request for an agent that does not exist."""
     return Refusal(
         code=RefusalCode.AGENT_NOT_FOUND,
         message=f"there is no agent {agent_id}",
-        # Models and strangers read this as well, so it does not say how to make an agent.
+        # Unauthenticated callers read this too, so it does not say how to make an agent.
         hint="check the agent id: `holon agent list` (GET /agents/list) names those there are",
         field="agent_id",
     )

@@ -1,9 +1,10 @@
-"""The selector that names a template: exactly three forms.
+"""Template selectors: parsing the three forms that name a template.
 
-Owns:  telling a template id, an absolute path and a GitHub tree apart, and refusing all else.
-Rule 1: what is refused is refused here, before any file is opened and any name is looked up.
+Owns:  the distinction between a template id, an absolute path and a GitHub tree, and the refusal of
+       everything else.
+Rule 1: a bad selector is refused here, before any file is opened and any name is looked up.
 Rule 2: an address is matched as it is written, character by character. It is never decoded,
-        normalised or repaired, so nothing can mean one thing here and another to a server.
+        normalised or repaired, so it cannot mean one thing here and another to a server.
 Rule 3: a ref is one segment. A branch with a slash in its name is reached by its commit id.
 """
 
@@ -91,15 +92,15 @@ def _tree(text: str) -> GithubTree:
     ref, path = (rest[1], rest[2:-1]) if len(rest) > 1 else ("", [])
     if _REF.fullmatch(ref) is None or ".." in ref:
         raise _refused(text, "its ref cannot be one")
-    if not path or not all(_is_segment(part) for part in path):
+    if not path or not all(_is_segment(segment) for segment in path):
         raise _refused(text, "the path after its ref cannot be one")
     return GithubTree(owner=owner, repo=repo, ref=ref, path="/".join(path))
 
 
-def _is_segment(part: str) -> bool:
-    return _SEGMENT.fullmatch(part) is not None and part not in (".", "..")
+def _is_segment(segment: str) -> bool:
+    return _SEGMENT.fullmatch(segment) is not None and segment not in (".", "..")
 
 
-def _refused(text: str, why: str) -> BadTemplateError:
-    shown = cut(text, chars_max=_QUOTED_CHARS_MAX)
-    return BadTemplateError(f"{shown!r} selects no template: {why}", hint=_FORMS)
+def _refused(text: str, reason: str) -> BadTemplateError:
+    quoted_text = cut(text, chars_max=_QUOTED_CHARS_MAX)
+    return BadTemplateError(f"{quoted_text!r} selects no template: {reason}", hint=_FORMS)

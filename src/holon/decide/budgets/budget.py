@@ -1,14 +1,13 @@
-"""Whether there is anything left of a budget.
+"""Budgets: whether an agent may use more, and what a turn cost.
 
-Owns:  the judgement before every turn and before each further round of it, and what a turn cost;
-       the refusals for what would be one too many.
-Rule 1: a step counts in full until all of it lies outside the window; so a budget is never
-        overdrawn by how usage is added up, only by rounds that had begun: what a running turn has
-        used is known after each of its rounds.
-Rule 2: of several budgets that are used up, the one with room last decides until when.
-Rule 3: a step from the future, left by a clock that was set back, counts for nothing.
+Owns:  the check before every turn and before each further round of it; the cost of a turn; the
+       refusals for a quota that is reached.
+Rule 1: a usage step counts in full until all of it lies outside the window, so adding up never
+        overdraws a budget. Only a round that had begun can: its usage is known when it ends.
+Rule 2: of several used-up budgets, the one that has room last decides until when.
+Rule 3: a step in the future, left by a clock that was set back, counts for nothing.
 Rule 4: a bound on turns keeps turns from beginning. It never stops one that has begun.
-Rule 5: a quota is a bound on what stands at one time; ending something makes room.
+Rule 5: a quota bounds what exists at one time; ending something makes room.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +76,7 @@ def judge_running(facts: BudgetFacts, *, now: datetime) -> BudgetHold | None:
 def used_in_window(
     measure: BudgetMeasure, steps: Iterable[UsageStep], *, now: datetime
 ) -> tuple[tuple[datetime, int], ...]:
-    """Return what counts at `now`, oldest first: when each part leaves, and how much it is."""
+    """Return what counts at `now`, oldest first: when each part expires, and its amount."""
     window = timedelta(milliseconds=window_ms(measure))
     counted = ((step.began_at + _STEP + window, _amount(measure, step), step) for step in steps)
     return tuple(
@@ -122,12 +121,12 @@ def _holds(
         if allowed is None:
             continue
         counted = used_in_window(measure, steps, now=now)
-        used = left = sum(amount for _, amount in counted)
+        used = remaining = sum(amount for _, amount in counted)
         if used < allowed:
             continue
         for leaves_at, amount in counted:
-            left -= amount
-            if left < allowed:
+            remaining -= amount
+            if remaining < allowed:
                 yield BudgetHold(
                     scope=scope, measure=measure, used=used, allowed=allowed, until=leaves_at
                 )
@@ -135,7 +134,7 @@ def _holds(
 
 
 def budget_text(hold: BudgetHold, *, in_turn: bool = False) -> str:
-    """What the operator is told, once, when a budget is used up before a turn or inside one."""
+    """The operator's one notice that a budget is used up, before a turn or inside one."""
     stopped = (
         "The turn that was under way stopped between two rounds. What it did is kept, and its"
         " message is taken up again then.\n"
@@ -157,8 +156,8 @@ def budget_failure(hold: BudgetHold) -> FailureArtifact:
 
 
 def _used_up(hold: BudgetHold) -> str:
-    whose = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
-    return f"the budget {whose} is used up ({_figures(hold)})"
+    owner = "of this agent" if hold.scope is BudgetScope.AGENT else "of the whole runtime"
+    return f"the budget {owner} is used up ({_figures(hold)})"
 
 
 def _figures(hold: BudgetHold) -> str:
@@ -186,7 +185,7 @@ def unpriced_models(
 
 
 def unpriced_text(model_refs: Iterable[str]) -> str:
-    """What the operator is told about a cost budget that cannot see some models."""
+    """The operator's notice that a cost budget does not cover some models."""
     return (
         f"the cost budget does not count {', '.join(model_refs)}: the price is not known."
         " Set budget.agent.tokens_per_day or budget.runtime.tokens_per_day to bound it"
@@ -218,7 +217,7 @@ def _cost_micros(usage: TokenUsage, price: ModelPrice) -> float:
 
 
 def agent_quota(count: int) -> Refusal | None:
-    """Decline one more agent, given how many there are."""
+    """Decline one more agent, given the number of agents."""
     if count < AGENTS_COUNT_MAX:
         return None
     return _reached(f"there are {AGENTS_COUNT_MAX} agents already", "use one of them")

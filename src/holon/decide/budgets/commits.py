@@ -1,9 +1,10 @@
 """The commits that slow an agent down.
 
-Owns:  holding a message, giving up, keeping silent, and the hold of a used-up budget, each as one
-       commit.
-Rule 1: the operator is told in the commit that begins a rest or a hold, so exactly once.
-Rule 2: a message that starts no turn is kept to be shown, and the waits it was to end end with it.
+Owns:  delaying a message, stopping self-started turns, suppressing a start, and the hold of a
+       used-up budget, each as one commit.
+Rule 1: the commit that begins a rest or a hold also informs the operator, so exactly once.
+Rule 2: a message that starts no turn is kept to be shown later, and the waits it was to end are
+        ended with it.
 """
 
 from datetime import datetime
@@ -12,14 +13,14 @@ from holon.decide.agents.lifecycle import next_status
 from holon.decide.budgets.budget import budget_text
 from holon.decide.budgets.no_progress import given_up_text
 from holon.decide.wake.hints import waits_ended_by
-from holon.model.agents import AgentPace, AgentSignal, AgentStatus
+from holon.model.agents import AgentSignal, AgentStatus, TurnRateState
 from holon.model.budgets import (
     BudgetHold,
     HoldMessage,
-    HoldTurns,
-    ReleaseTurns,
-    RememberPace,
+    PauseTurns,
     ReviewHolds,
+    UnpauseTurns,
+    UpdateTurnRate,
 )
 from holon.model.commits import (
     AgentGeneration,
@@ -41,7 +42,7 @@ from holon.model.turns.turn import LivenessOnly, Reentry
 from holon.model.values import BriefId, Instant, WorkspaceId
 
 
-class HeldStart(Record, frozen=True, kw_only=True):
+class PendingStart(Record, frozen=True, kw_only=True):
     """A message that would start a turn, and the agent it would start it for."""
 
     commit_id: str
@@ -61,18 +62,18 @@ class HeldStart(Record, frozen=True, kw_only=True):
         )
 
     def commit(self, *changes: Change) -> Commit:
-        """Make these changes, unless the agent or the message moved meanwhile."""
+        """Make these changes, unless the agent or the message changed since the snapshot."""
         return Commit(commit_id=self.commit_id, at=self.at, changes=changes, expects=self._unmoved)
 
 
-def hold_message_commit(start: HeldStart, *, until: datetime) -> Commit:
+def hold_message_commit(start: PendingStart, *, until: datetime) -> Commit:
     """Let the message wait for its moment."""
     message = start.message
     return start.commit(HoldMessage(agent_id=message.agent_id, message_id=message.id, until=until))
 
 
-def give_up_commit(start: HeldStart, reentry: Reentry, *, pace: AgentPace) -> Commit:
-    """Start nothing more, and tell the operator."""
+def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState) -> Commit:
+    """Stop self-started turns, and inform the operator."""
     agent_id = start.message.agent_id
     brief = BriefRecord(
         id=start.brief_id,
@@ -84,25 +85,25 @@ def give_up_commit(start: HeldStart, reentry: Reentry, *, pace: AgentPace) -> Co
         work_item_id=start.snapshot.agent.focus.current_work_item_id,
     )
     return start.commit(
-        RememberPace(agent_id=agent_id, pace=pace),
+        UpdateTurnRate(agent_id=agent_id, pace=pace),
         AppendBrief(brief=brief),
         *_silenced(start, reentry),
     )
 
 
-def keep_silent_commit(start: HeldStart, reentry: Reentry, *, comes_again: bool) -> Commit:
-    """End a message that starts no turn; what it says is shown in the next one.
+def keep_silent_commit(start: PendingStart, reentry: Reentry, *, comes_again: bool) -> Commit:
+    """End a message that starts no turn; its content is shown in the next one.
 
     The tick of a timer that comes round again is not: there may be thousands by then.
     """
     return start.commit(*_silenced(start, reentry, is_shown=not comes_again))
 
 
-def hold_turns_commit(start: HeldStart, hold: BudgetHold) -> Commit:
-    """Begin nothing until the budget has room, and tell the operator when that is news."""
+def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
+    """Begin nothing until the budget has room; inform the operator when that is new."""
     agent = start.snapshot.agent
     agent_id = agent.identity.agent_id
-    told = agent.pace.budget_until is not None
+    is_known = agent.pace.budget_until is not None
     brief = BriefRecord(
         id=start.brief_id,
         agent_id=agent_id,
@@ -113,8 +114,8 @@ def hold_turns_commit(start: HeldStart, hold: BudgetHold) -> Commit:
         related_message_id=start.message.id,
     )
     return start.commit(
-        HoldTurns(agent_id=agent_id, hold=hold),
-        *(() if told else (AppendBrief(brief=brief),)),
+        PauseTurns(agent_id=agent_id, hold=hold),
+        *(() if is_known else (AppendBrief(brief=brief),)),
         *resting(start.snapshot, reason="budget_used_up", until=hold.until),
     )
 
@@ -126,7 +127,7 @@ def extend_hold_commit(
     return _review(
         commit_id,
         snapshot,
-        HoldTurns(agent_id=snapshot.agent.identity.agent_id, hold=hold),
+        PauseTurns(agent_id=snapshot.agent.identity.agent_id, hold=hold),
         *resting(snapshot, reason="budget_used_up", until=hold.until),
         now=now,
     )
@@ -138,7 +139,7 @@ def release_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: dateti
     return _review(
         commit_id,
         snapshot,
-        ReleaseTurns(agent_id=agent_id),
+        UnpauseTurns(agent_id=agent_id),
         ReleaseDeferred(agent_id=agent_id),  # before its moment, when the budget was raised
         *resting(snapshot, reason="budget_freed", until=None),
         now=now,
@@ -146,7 +147,7 @@ def release_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: dateti
 
 
 def review_holds_commit(commit_id: str, *, now: datetime) -> Commit:
-    """Have every hold looked at again."""
+    """Have every hold checked again."""
     return Commit(commit_id=commit_id, at=now, changes=(ReviewHolds(),))
 
 
@@ -159,7 +160,7 @@ def _review(commit_id: str, snapshot: AgentSnapshot, *changes: Change, now: date
 def resting(
     snapshot: AgentSnapshot, *, reason: str, until: datetime | None
 ) -> tuple[SetAgentStatus, ...]:
-    """The posture of an agent that begins nothing for now; a turn or a task of it goes on."""
+    """The posture of an agent that begins nothing for now; a running turn or task continues."""
     agent = snapshot.agent
     if agent.posture.status not in (AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP):
         return ()
@@ -173,7 +174,9 @@ def resting(
     )
 
 
-def _silenced(start: HeldStart, reentry: Reentry, *, is_shown: bool = True) -> tuple[Change, ...]:
+def _silenced(
+    start: PendingStart, reentry: Reentry, *, is_shown: bool = True
+) -> tuple[Change, ...]:
     message = start.message
     silent = LivenessOnly(
         trigger_kind=reentry.trigger_kind,

@@ -1,31 +1,31 @@
-"""The brake on turns that the runtime starts by itself and that lead nowhere.
+"""The limit on self-started turns that make no progress.
 
-Owns:  which messages count as started by the runtime, and when such a message may start a turn;
-       where a new follow-up stands in its chain, and when there have been enough.
-Rule 1: ticks for work, reminders and deadlines, timers, follow-ups, and wake hints that say nothing
-        are the runtime's own. Operators, finished tasks, and whatever brings content from outside
-        are not: they are never held back, and the count begins anew with each of them.
-Rule 2: a turn got somewhere when a call that changes something succeeded, or when the operator
-        spoke up in it. A follow-up the agent left itself, or a note in a work item of its own, is
-        not somewhere (decision 0031).
-Rule 3: after SELF_STARTED_FREE_COUNT_MAX such turns in a row that got nowhere, each next one waits
-        twice as long as the last. After SELF_STARTED_COUNT_MAX the operator is told, once, and the
-        agent rests until something comes from outside. What comes up meanwhile is kept, and shown
-        in its next turn, except for timers that come round again anyway.
+Owns:  which messages count as started by the runtime, and when such a message may start a turn; the
+       place of a new follow-up in its chain, and the limit of a chain.
+Rule 1: ticks for work, reminders and deadlines, timers, follow-ups, and wake hints without content
+        are the runtime's own. Operators, finished tasks and outside content are not: they are never
+        delayed, and each of them resets the count.
+Rule 2: a turn made progress when a call that changes something succeeded, or when the operator
+        interjected. A follow-up the agent left itself, or a note in a work item of its own, is no
+        progress (decision 0031).
+Rule 3: after SELF_STARTED_FREE_COUNT_MAX such turns in a row without progress, each next one waits
+        twice as long as the last. After SELF_STARTED_COUNT_MAX the operator is informed, once, and
+        the agent rests until outside input arrives. Messages that come up meanwhile are kept and
+        shown in its next turn, except ticks of repeating timers.
 Rule 4: turns that lie SELF_STARTED_APART_MS apart are no storm, however little they do.
 Rule 5: a chain begins with a message that is no follow-up and counts every follow-up since, also
-        when a turn leaves itself several. Only the runtime counts; a model's words do not matter.
-Rule 6: a follow-up beyond the limit is refused. Work that goes on by itself belongs into a work
-        item, which the scheduler offers again and watches for progress.
-Rule 7: an operator who speaks up during a turn begins a new chain.
+        when a turn leaves itself several. The runtime counts; what a model claims does not matter.
+Rule 6: a follow-up beyond the limit is refused. Continuous work belongs in a work item, which the
+        scheduler offers again and watches for progress.
+Rule 7: an operator interjection during a turn begins a new chain.
 """
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from holon.model.agents import AgentPace
-from holon.model.budgets import RememberPace
+from holon.model.agents import TurnRateState
+from holon.model.budgets import UpdateTurnRate
 from holon.model.limits import (
     FOLLOWUPS_PER_CHAIN_COUNT_MAX,
     SELF_STARTED_APART_MS,
@@ -47,32 +47,32 @@ from holon.model.values import AgentId, Instant, MessageId, later
 HINT_SUBSYSTEM: Final = "wake_hint"
 _OWN_SUBSYSTEMS: Final = frozenset({"work_queue", "recheck", "wait_deadline"})
 _OWN_KINDS: Final = frozenset({MessageKind.TIMER_TICK, MessageKind.INTERNAL_FOLLOWUP})
-_LEADS_NOWHERE: Final = frozenset({"Enqueue", "UpdateWorkItem"})
+_NO_PROGRESS_TOOLS: Final = frozenset({"Enqueue", "UpdateWorkItem"})
 
 
 class Start(Record, tag=True, frozen=True, kw_only=True):
     """The turn may begin; this is to be remembered with it."""
 
-    pace: AgentPace
+    pace: TurnRateState
 
 
-class HoldBack(Record, tag=True, frozen=True, kw_only=True):
+class DelayStart(Record, tag=True, frozen=True, kw_only=True):
     """The message waits until then."""
 
     until: Instant
 
 
-class GiveUp(Record, tag=True, frozen=True, kw_only=True):
-    """Tell the operator and start nothing more."""
+class StopSelfStarts(Record, tag=True, frozen=True, kw_only=True):
+    """Inform the operator and start nothing more."""
 
-    pace: AgentPace
+    pace: TurnRateState
 
 
-class KeepSilent(Record, tag=True, frozen=True, kw_only=True):
+class SuppressStart(Record, tag=True, frozen=True, kw_only=True):
     """The operator knows; the message starts nothing and is shown later."""
 
 
-StartDecision: TypeAlias = Start | HoldBack | GiveUp | KeepSilent
+StartDecision: TypeAlias = Start | DelayStart | StopSelfStarts | SuppressStart
 
 
 def is_self_started(message: MessageEnvelope) -> bool:
@@ -86,46 +86,48 @@ def is_self_started(message: MessageEnvelope) -> bool:
     return message.origin.subsystem in _OWN_SUBSYSTEMS
 
 
-def decide_start(pace: AgentPace, *, self_started: bool, now: datetime) -> StartDecision:
-    """Say whether a message may start a turn now."""
+def decide_start(pace: TurnRateState, *, self_started: bool, now: datetime) -> StartDecision:
+    """Decide whether a message may start a turn now."""
     if not self_started:
-        return Start(pace=_afresh(pace))
+        return Start(pace=_restarted(pace))
     if pace.gave_up:
-        return KeepSilent()
+        return SuppressStart()
     count = _streak(pace, now=now)
     if count >= SELF_STARTED_COUNT_MAX:
-        return GiveUp(pace=_with(pace, count=count, at=now, gave_up=True))
-    until = _held_until(pace, count, now=now)
+        return StopSelfStarts(pace=_with(pace, count=count, at=now, gave_up=True))
+    until = _delayed_until(pace, count, now=now)
     if until is not None and now < until:
-        return HoldBack(until=until)
+        return DelayStart(until=until)
     return Start(pace=_with(pace, count=count + 1, at=now))
 
 
-def pace_after(pace: AgentPace, *, self_started: bool, moved: bool, now: datetime) -> AgentPace:
+def pace_after(
+    pace: TurnRateState, *, self_started: bool, moved: bool, now: datetime
+) -> TurnRateState:
     """What is remembered when a turn has ended."""
     if moved or not self_started:
-        return _afresh(pace)
+        return _restarted(pace)
     return _with(pace, count=pace.self_started_count, at=now)  # holds count from its end
 
 
-def count_anew(agent_id: AgentId) -> RememberPace:
-    """The change that goes with whatever an operator does about an agent."""
-    return RememberPace(agent_id=agent_id, pace=AgentPace())
+def count_anew(agent_id: AgentId) -> UpdateTurnRate:
+    """The change that goes with every operator act on an agent."""
+    return UpdateTurnRate(agent_id=agent_id, pace=TurnRateState())
 
 
 def got_somewhere(
     entries: Iterable[TranscriptEntry], calls: Iterable[RecordedCall], *, mutating: frozenset[str]
 ) -> bool:
-    """Whether a turn changed anything, or heard from the operator."""
-    telling = mutating - _LEADS_NOWHERE
+    """Whether a turn changed anything, or had an operator interjection."""
+    changing = mutating - _NO_PROGRESS_TOOLS
     return any(isinstance(entry.data, Interjection) for entry in entries) or any(
-        each.call.name in telling and each.receipt is not None and not each.receipt.is_error
+        each.call.name in changing and each.receipt is not None and not each.receipt.is_error
         for each in calls
     )
 
 
 def given_up_text(turn_count: int) -> str:
-    """What the operator is told, once."""
+    """The operator's one notice that self-started turns have stopped."""
     return (
         f"The agent was started {turn_count} times in a row by ticks, timers or follow-ups of its"
         " own, and nothing came of it. It rests now: no more turns start by themselves, and what"
@@ -136,14 +138,14 @@ def given_up_text(turn_count: int) -> str:
     )
 
 
-def _streak(pace: AgentPace, *, now: datetime) -> int:
+def _streak(pace: TurnRateState, *, now: datetime) -> int:
     last_at = pace.self_started_at
     if last_at is None or now - last_at >= timedelta(milliseconds=SELF_STARTED_APART_MS):
         return 0
     return pace.self_started_count
 
 
-def _held_until(pace: AgentPace, count: int, *, now: datetime) -> datetime | None:
+def _delayed_until(pace: TurnRateState, count: int, *, now: datetime) -> datetime | None:
     """Return the moment before which nothing starts, if the count has come so far.
 
     A clock that was set back since would hold the agent for as long as it jumped: it does not.
@@ -155,12 +157,12 @@ def _held_until(pace: AgentPace, count: int, *, now: datetime) -> datetime | Non
     return later(last_at, by_ms=doubled_ms)
 
 
-def _afresh(pace: AgentPace) -> AgentPace:
-    return AgentPace(budget_until=pace.budget_until)
+def _restarted(pace: TurnRateState) -> TurnRateState:
+    return TurnRateState(budget_until=pace.budget_until)
 
 
-def _with(pace: AgentPace, *, count: int, at: datetime, gave_up: bool = False) -> AgentPace:
-    return AgentPace(
+def _with(pace: TurnRateState, *, count: int, at: datetime, gave_up: bool = False) -> TurnRateState:
+    return TurnRateState(
         self_started_count=count,
         self_started_at=at,
         gave_up=gave_up,
@@ -190,7 +192,7 @@ def root_of(cause: MessageEnvelope) -> MessageId:
 
 
 def next_in_chain(facts: FollowupFacts) -> FollowupDecision:
-    """Say where the next follow-up stands, or that there is none.
+    """Return the place of the next follow-up, or that the chain is used up.
 
     Old follow-ups may have been forgotten, so what the message itself carries counts as well.
     """

@@ -1,10 +1,9 @@
-"""What a commit means: which events its changes leave in the audit log, and which marks.
+"""The audit of a commit: the events and memory marks of every change.
 
-Owns:  the events of changes to memory; the events of changes that slow an agent down; the events of
-       changes to triggers; the events of changes to workspaces; the audited commit, which is what a
-       store takes, and the map from a durable change to what the log says about it. The marks for
-       memory search are in decide/memory_marks.
-Rule 1: total over Change: a new kind of change does not type-check until it has a case here.
+Owns:  the map from a durable change to its audit events, and the audited commit a store takes.
+       Events of turns are in decide/events/turn_audit; marks for memory search in
+       decide/memory/documents.
+Rule 1: the map is total over Change: a new kind of change does not type-check until it has a case.
 Rule 2: a change that moves an object leaves an event naming the object and its new state, so that
         folding the log gives the rows back (decide/events/log_fold, invariant I6).
 Rule 3: events point to rows. The only free text they take from a body is a bounded preview.
@@ -20,12 +19,12 @@ from holon.model.budgets import (
     BudgetFreed,
     BudgetUsedUp,
     HoldMessage,
-    HoldTurns,
     MessageHeld,
-    ReleaseTurns,
-    RememberPace,
+    PauseTurns,
     ReviewHolds,
     SelfStartsEnded,
+    UnpauseTurns,
+    UpdateTurnRate,
 )
 from holon.model.commits import (
     AdvanceTask,
@@ -136,11 +135,11 @@ from holon.model.workspaces import (
 
 
 def memory_events(change: MemoryChange) -> Audited:
-    """Return the events a change of memory leaves. Without a new revision there is none."""
+    """Return the events of a memory change. Without a new revision it leaves none."""
     match change:
         case RememberWork(agent_id=agent_id, moved=moved):
             if moved is None:
-                return ()  # the turn that goes with it is the event
+                return ()  # SettleTurn leaves the event
             updated = WorkingMemoryUpdated(
                 revision=moved.to_revision,
                 reason=moved.reason,
@@ -160,20 +159,20 @@ def memory_events(change: MemoryChange) -> Audited:
             assert_never(change)
 
 
-PaceChange: TypeAlias = RememberPace | HoldMessage | HoldTurns | ReleaseTurns | ReviewHolds
+TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
 
 
-def pace_events(change: PaceChange) -> Audited:
+def pace_events(change: TurnRateChange) -> Audited:
     """Return the events a change of pace leaves. Counting alone leaves none."""
     match change:
-        case RememberPace(agent_id=agent_id, pace=pace):
+        case UpdateTurnRate(agent_id=agent_id, pace=pace):
             if not pace.gave_up:
-                return ()  # the turn that goes with it is the event
+                return ()  # the change that opens or settles the turn leaves the event
             return ((agent_id, SelfStartsEnded(turn_count=pace.self_started_count)),)
         case HoldMessage():
             held = MessageHeld(message_id=change.message_id, until=change.until)
             return ((change.agent_id, held),)
-        case HoldTurns(agent_id=agent_id, hold=hold):
+        case PauseTurns(agent_id=agent_id, hold=hold):
             used_up = BudgetUsedUp(
                 scope=hold.scope,
                 measure=hold.measure,
@@ -182,10 +181,10 @@ def pace_events(change: PaceChange) -> Audited:
                 until=hold.until,
             )
             return ((agent_id, used_up),)
-        case ReleaseTurns(agent_id=agent_id):
+        case UnpauseTurns(agent_id=agent_id):
             return ((agent_id, BudgetFreed()),)
         case ReviewHolds():
-            return ()  # what the review of each agent finds is said then
+            return ()  # the review of each agent leaves the events
         case _:
             assert_never(change)
 
@@ -365,14 +364,14 @@ def events_of(change: Change) -> Audited:
             return (_wake_event(change),)
         case CreateTrigger() | MoveTrigger() | DeliverTrigger():
             return (trigger_event(change),)
-        case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
+        case UpdateTurnRate() | HoldMessage() | PauseTurns() | UnpauseTurns() | ReviewHolds():
             return pace_events(change)
         case _:
             return _setting_events(change)
 
 
 def _setting_events(change: _SettingChange) -> Audited:
-    """What an agent works with: its place, its skills, what it looks back on."""
+    """Changes to an agent's settings: workspace, skills, memory and history window."""
     match change:
         case AttachWorkspace() | EnterWorkspace() | ExitWorkspace() | DetachWorkspace():
             return (workspace_event(change),)
@@ -453,7 +452,7 @@ def _message_events(change: _MessageChange) -> Audited:
             )
             return _one(change.agent_id, deferred)
         case ReleaseDeferred():
-            return ()  # the messages stay queued; the change it comes with says why they may go
+            return ()  # the messages stay queued; the change beside it says why they are released
         case MarkSeen():
             return ()  # what the model is shown is in the transcript; the messages do not move
         case _:
@@ -498,7 +497,7 @@ def _settled_event(change: SettleMessage) -> Event:
                 message_id=change.message_id, turn_id=change.turn_id, point=change.point
             )
         case MessageState.INTERJECTED | MessageState.QUEUED | MessageState.CLAIMED:
-            # No end at all, or an interjection into no turn: a bug of whoever built the commit.
+            # No end, or an interjection outside a turn, is a bug of the code that built the commit.
             raise ForbiddenTransitionError(change.state, "settle")
         case _:
             assert_never(change.state)
@@ -515,7 +514,7 @@ def _work_events(change: _WorkChange) -> Audited:
             promoted = CompletionReportPromoted(work_item_id=summary.work_item_id)
             return _one(summary.agent_id, promoted)
         case RememberActivation():
-            return ()  # the tick that goes with it is the event
+            return ()  # the tick in the same commit leaves the event
         case CreateTask(task=task):
             created = TaskCreated(task_id=task.id, task_kind=task.kind, status=task.status)
             return _one(task.agent_id, created)

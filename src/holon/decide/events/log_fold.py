@@ -1,11 +1,11 @@
-"""The audit log read forwards: which object stands where after these events.
+"""The fold of the audit log: object states from events.
 
-Owns:  the events of changes to skills, and the fold of what a turn made active; the map from an
-       event to the objects it moves, and the fold over one agent's log.
-Rule 1: the end of a turn leaves no event of its own for a skill: folding TurnEnded moves them.
-Rule 2: folding the events of an agent gives the lifecycle states its rows hold (invariant I6).
-Rule 3: an object that ended does not move again (I3). Writing a completed work item once more in
+Owns:  the map from an event to the objects it moves, and the fold over one agent's log.
+Rule 1: folding the events of an agent gives the lifecycle states its rows hold (invariant I6).
+Rule 2: an object that ended does not move again (I3). Writing a completed work item once more in
         the same state is no move: its report may follow its completion.
+Rule 3: the end of a turn leaves no event of its own for a skill: folding TurnEnded moves the skills
+        the turn activated.
 """
 
 from collections.abc import Iterable, Mapping
@@ -91,7 +91,7 @@ def skill_events(change: SkillChange) -> tuple[tuple[AgentId, Event], ...]:
 
 
 def skill_key(event: SkillActivated) -> str:
-    """Return what tells one activation of an agent from another."""
+    """Return what distinguishes one activation of an agent from another."""
     return f"{event.load_reason} {event.entrypoint_path}"
 
 
@@ -102,17 +102,17 @@ def state_when_used(event: SkillActivated) -> str:
 
 def states_at_turn_end(states: Mapping[str, str], terminal: TerminalKind) -> dict[str, str]:
     """Return where the end of a turn leaves the activations it moves."""
-    kept = ActivationState.SESSION_ACTIVE
-    fresh = kept if terminal is TerminalKind.COMPLETED else DROPPED
-    after = {ActivationState.TURN_ACTIVE: fresh, USED_AGAIN: kept}
+    session_active = ActivationState.SESSION_ACTIVE
+    fresh = session_active if terminal is TerminalKind.COMPLETED else DROPPED
+    after = {ActivationState.TURN_ACTIVE: fresh, USED_AGAIN: session_active}
     return {key: after[state] for key, state in states.items() if state in after}
 
 
 class Subject(StrEnum):
-    """The kinds of object whose state the log tells."""
+    """The kinds of object whose state the log records."""
 
     AGENT = "agent"
-    IDENTITY = "identity"  # told only when it is no longer in use
+    IDENTITY = "identity"  # recorded only when it is no longer in use
     FOCUS = "focus"
     MESSAGE = "message"
     TURN = "turn"
@@ -137,7 +137,7 @@ AT_HOME = ""
 ATTACHED = "attached"
 DETACHED = "detached"  # no end: it may be attached again
 ARCHIVED = "archived"
-SELF = ""  # the agent whose log is folded needs no id of its own
+SELF = ""  # the folded log belongs to one agent, which needs no id
 
 _ENDS: dict[Subject, frozenset[str]] = {
     Subject.MESSAGE: frozenset(s for s in MessageState if s.is_terminal),
@@ -188,7 +188,7 @@ def fold(events: Iterable[Event]) -> FoldedState:
     """Return where the events of one agent leave everything they name."""
     states: dict[Key, str] = {}
     late: list[LateMove] = []
-    used: dict[str, str] = {}  # skills the open turn has made active; its end tells of them too
+    used: dict[str, str] = {}  # skills the open turn has made active; TurnEnded moves them too
     for place, event in enumerate(events):
         for move in moves_of(event):
             before = states.get((move.subject, move.id))
@@ -200,8 +200,8 @@ def fold(events: Iterable[Event]) -> FoldedState:
             if move.subject is Subject.SKILL:
                 used[move.id] = move.state
         if used and isinstance(event, TurnEnded):
-            left = states_at_turn_end(used, event.terminal)
-            states.update({(Subject.SKILL, id_): state for id_, state in left.items()})
+            ended = states_at_turn_end(used, event.terminal)
+            states.update({(Subject.SKILL, id_): state for id_, state in ended.items()})
             used.clear()
     return FoldedState(states, tuple(late))
 
@@ -228,7 +228,7 @@ _SettingEvent: TypeAlias = (
 
 
 def moves_of(event: Event) -> tuple[Move, ...]:
-    """Return the moves an event tells; most events beside lifecycle ones tell none."""
+    """Return the moves of an event; most events beside lifecycle ones have none."""
     match event:
         case (
             MessageAdmitted()

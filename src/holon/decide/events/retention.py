@@ -1,25 +1,25 @@
-"""How far the wall clock is believed when something is to be forgotten for good.
+"""Retention decisions: trusted time, leftovers of ended commands, unseen messages.
 
-Owns:  the moment retention goes by: the wall clock's, or an earlier one while that has jumped; the
-       choice among the folders of ended commands, by age, by their bytes and by their number; and
-       how much less is kept of each agent while the database is above its cap; the commit that
-       takes the oldest of them out of what waits to be shown.
-Rule 1: forgetting cannot be taken back, and a wall clock may be set ahead by mistake. What it is
-        ahead of the monotonic reading counts only after it has stood there for CLOCK_TRUST_MS; what
-        it goes back counts at once.
-Rule 2: a stretch is monotonic time. Of each stretch the lowest lead counts, at its end: so a jump
-        is believed after one to two stretches, however many others come after it.
-Rule 3: a process that has just started cannot know what happened before. It believes the wall as
-        far as what is on record bears it out: from what is older than a stretch up, over no gap
-        longer than CLOCK_GAP_MS_MAX. A step that is shorter than that is not seen.
-Rule 4: a machine that was off, or asleep, has a wall that is ahead as well. It is right, and what
-        is old goes a stretch or two later.
+Owns:  the time retention goes by: the wall clock's, or an earlier one after a jump; which folders
+       of ended commands go, by age, bytes and number; how much less is kept of each agent while the
+       database is above its cap, and the commit that drops the oldest unseen messages.
+Rule 1: deletion cannot be undone, and a wall clock may be set ahead by mistake. Its lead over the
+        monotonic clock counts only after it has lasted for CLOCK_TRUST_MS; a step back counts at
+        once.
+Rule 2: a stretch is monotonic time. Of each stretch the lowest lead counts, at its end: a jump is
+        trusted after one to two stretches, however many others follow it.
+Rule 3: a process that has just started has not observed what happened before. It trusts the wall
+        clock as far as stored records confirm it: from what is older than a stretch up, over no gap
+        longer than CLOCK_GAP_MS_MAX. A step shorter than that is not detected.
+Rule 4: a machine that was off, or asleep, has a wall clock that is ahead as well. It is right, and
+        old records go a stretch or two later.
 Rule 5: what is in use stays, however old and large: the files of a task that has not ended, or
-        whose result nobody has read yet.
-Rule 6: what has just ended stays for a while: its result may be on its way.
+        whose result has not been read.
+Rule 6: the files of a command that has just ended stay for a while: its result may still be under
+        way.
 Rule 7: of the rest the oldest go first, a bounded number at a time.
-Rule 8: nothing goes without a word: the same commit leaves an event that says how many, and which.
-Rule 9: a turn that began meanwhile may have shown them; then nothing is let go.
+Rule 8: dropping messages leaves an event in the same commit that says how many, and which.
+Rule 9: a turn that began meanwhile may have shown the messages; then none is dropped.
 """
 
 from collections.abc import Collection, Sequence
@@ -66,7 +66,7 @@ def asked_moments(now: datetime) -> tuple[datetime, ...]:
 def borne_out(
     newest: Sequence[datetime | None], *, oldest: datetime | None, now: datetime
 ) -> datetime:
-    """Return how far records bear out that it is `now`.
+    """Return how far stored records confirm that it is `now`.
 
     `newest` are the newest ones by each asked moment, and `oldest` is the first event of the log.
     """
@@ -82,13 +82,13 @@ def borne_out(
 
 def first_trust(believed: datetime, *, now: datetime, monotonic_ns: int) -> ClockTrust:
     """Return what a process begins with."""
-    lead = to_micros(min(believed, now)) - monotonic_ns // 1_000
+    lead_micros = to_micros(min(believed, now)) - monotonic_ns // 1_000
     wall = to_micros(now) - monotonic_ns // 1_000
-    return ClockTrust(lead_micros=lead, lowest_micros=wall, since_ns=monotonic_ns)
+    return ClockTrust(lead_micros=lead_micros, lowest_micros=wall, since_ns=monotonic_ns)
 
 
 def looked(trust: ClockTrust, *, now: datetime, monotonic_ns: int) -> ClockTrust:
-    """Return what is believed after another look at both readings."""
+    """Return what is trusted after another reading of both clocks."""
     wall = to_micros(now) - monotonic_ns // 1_000
     lead, lowest = min(trust.lead_micros, wall), min(trust.lowest_micros, wall)
     if monotonic_ns - trust.since_ns < _STRETCH_NS:
@@ -118,8 +118,8 @@ def runs_to_forget(
     for run in sorted(runs, key=lambda run: (run.ended_at, run.run_id)):
         if len(chosen) == policy.batch_count or run.ended_at > settled_at:
             break
-        fits = count <= RUN_FOLDERS_COUNT_MAX and size <= policy.bytes_max
-        if fits and run.ended_at > aged_at:
+        is_within_bounds = count <= RUN_FOLDERS_COUNT_MAX and size <= policy.bytes_max
+        if is_within_bounds and run.ended_at > aged_at:
             break
         if run.run_id not in used:
             chosen.append(run)
@@ -131,7 +131,7 @@ def tightened(policy: RetentionPolicy) -> RetentionPolicy | None:
     """Return a policy that keeps half as much of each agent; None when it keeps the least.
 
     What is kept of each agent, however old, adds up over all agents and can exceed the cap of the
-    database on its own. A policy that already keeps less than the least stays as it is.
+    database on its own. A policy that already keeps less than the minimum stays as it is.
     """
     tighter = msgspec.structs.replace(
         policy,
@@ -147,7 +147,7 @@ def _halved(kept: int, least: int) -> int:
 
 
 def let_go_commit(agent: AgentState, oldest: Sequence[MessageId], *, now: datetime) -> Commit:
-    """Show none of these messages any more, and say so."""
+    """Show none of these messages any more, and record that."""
     agent_id = agent.identity.agent_id
     let_go = UnseenLetGo(
         message_count=len(oldest), first_message_id=oldest[0], last_message_id=oldest[-1]

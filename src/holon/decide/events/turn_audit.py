@@ -1,11 +1,11 @@
-"""What the audit log says about turns: rounds, calls and ends.
+"""The audit of turns: events of rounds, tool calls and ends.
 
-Owns:  the events of every change to a turn, its transcript and its tool calls, and which turn the
-       other events of a commit belong to.
-Rule 1: telemetry of a round (time, tokens, attempts) and its words are two events: a reader
-        of costs gets no words, and a reader of words gets no attempts.
-Rule 2: a commit that moves one turn is that turn's doing: its events for the agent of the turn
-        belong to the turn. A commit that moves several turns says nothing about its other events.
+Owns:  the events of every change to a turn, its transcript and its tool calls, and the turn to
+       which the other events of a commit belong.
+Rule 1: telemetry of a round (time, tokens, attempts) and its text are two events: a reader of costs
+        gets no text, and a reader of text gets no attempts.
+Rule 2: if a commit moves one turn, its events for that turn's agent belong to the turn. If it moves
+        several turns, its other events belong to none.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ from holon.model.turns.transcript import (
     TurnCompaction,
     WorkReminder,
 )
-from holon.model.turns.turn import ModelSpoke
+from holon.model.turns.turn import ModelAnswered
 from holon.model.values import AgentId, TurnId
 from holon.model.work import WorkReminderInjected
 
@@ -161,7 +161,7 @@ def _transcript_events(entry: TranscriptEntry) -> Audited:
             )
             return _one(entry.agent_id, injected)
         case _:
-            return ()  # the rest is told by the change that comes with it
+            return ()  # the change beside it leaves the rest
 
 
 def _compaction_events(entry: TranscriptEntry, compaction: TurnCompaction) -> Audited:
@@ -178,8 +178,8 @@ def _compaction_events(entry: TranscriptEntry, compaction: TurnCompaction) -> Au
     return (entry.agent_id, applied), (entry.agent_id, requested)
 
 
-def _tool_names(spoke: ModelSpoke) -> tuple[str, ...]:
-    names = dict.fromkeys(use.name[:ID_CHARS_MAX] for use in tool_uses_of(spoke.blocks))
+def _tool_names(answer: ModelAnswered) -> tuple[str, ...]:
+    names = dict.fromkeys(use.name[:ID_CHARS_MAX] for use in tool_uses_of(answer.blocks))
     return tuple(names)[:EVENT_TOOL_NAMES_COUNT_MAX]
 
 

@@ -1,11 +1,12 @@
-"""The words of a shell command, as far as they can be known without running it.
+"""Shell commands: the paths a command line names, without running it.
 
-Owns:  telling which paths a command line names, and from which directory.
-Rule 1: this is for noticing, not for guarding: what cannot be followed (a variable, the output of
-        another command) names nothing, and nothing is ever refused because of it. A pattern nobody
-        quoted is told as one: which files it fits is for those to say who know the files.
-Rule 2: quotes, escapes, `~`, variables whose value is known, `cd` and sub-shells are followed;
-        so is a command inside a quoted word.
+Owns:  a partial reading of shell syntax: which paths a command line names, and from which
+       directory.
+Rule 1: the result is for noticing, not for guarding: what cannot be evaluated (a variable, the
+        output of another command) names no path, and no command is refused because of it. An
+        unquoted pattern is reported as a pattern: the caller, who knows the files, matches it.
+Rule 2: quotes, escapes, `~`, variables with a known value, `cd` and sub-shells are followed; so is
+        a command inside a quoted word.
 """
 
 import posixpath
@@ -45,7 +46,7 @@ class NamedPath(NamedTuple):
 
 
 class Surroundings(Record, frozen=True, kw_only=True):
-    """Where a command runs and what it knows."""
+    """The directory and the variables a command runs with."""
 
     cwd: str
     variables: Mapping[str, str] = {}
@@ -62,7 +63,7 @@ def named_paths(command: str, around: Surroundings) -> Iterator[NamedPath]:
 
 
 class _Word:
-    """A word while it grows."""
+    """A word under construction."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -133,10 +134,10 @@ class _Reading:
             case _:
                 word.add(text)
 
-    def _inside(self, found: re.Match[str]) -> str:
-        if found.group(1) is not None:
-            return found.group(1)
-        return self._value(found.group(2)) if found.group(2) is not None else _UNKNOWN
+    def _inside(self, match: re.Match[str]) -> str:
+        if match.group(1) is not None:
+            return match.group(1)
+        return self._value(match.group(2)) if match.group(2) is not None else _UNKNOWN
 
     def _value(self, variable: str) -> str:
         if variable == "PWD":
@@ -167,13 +168,13 @@ class _Reading:
     def _move(self, words: list[_Word]) -> None:
         named = [word.text for word in words if not word.text.startswith("-")]
         if words and not named:
-            self._cwd = None  # `cd -`: where it was before, who knows
+            self._cwd = None  # the earlier directory of `cd -` is unknown
         else:
             self._cwd = self._absolute(named[0] if named else self._around.home or _UNKNOWN)
 
     def _paths_in(self, word: _Word, *, is_program: bool) -> Iterator[NamedPath]:
-        _, given, value = word.text.partition("=")
-        for text in (word.text, value) if given else (word.text,):
+        _, equals_sign, value = word.text.partition("=")
+        for text in (word.text, value) if equals_sign else (word.text,):
             path = self._absolute(text) if _is_like_path(text, is_program=is_program) else None
             if path is not None:
                 yield NamedPath(path, word.is_pattern)
@@ -193,7 +194,7 @@ class _Reading:
 
 
 def _is_like_path(text: str, *, is_program: bool) -> bool:
-    """Whether a word names a file rather than a program, an option or just something."""
+    """Whether a word names a file rather than a program or an option."""
     if "/" in text:
         return True
     return "." in text and not is_program and not text.startswith("-")

@@ -1,9 +1,9 @@
-"""Which files tell an agent how to behave.
+"""Instruction sources: which files tell an agent how to behave.
 
 Owns:  the names of an agent's instruction sources, and whether a path is one of them.
-Rule 1: whatever stands in these files is shown to the agent turn after turn, or is followed when it
-        uses a skill. Who writes there speaks to every later turn.
-Rule 2: names are compared without regard to case: some disks do not tell them apart.
+Rule 1: the content of these files is shown to the agent in every turn, or is followed when it uses
+        a skill. A writer of these files influences every later turn.
+Rule 2: names are compared without regard to case: some file systems do not distinguish it.
 """
 
 import posixpath
@@ -27,7 +27,7 @@ _SHARED_FOLDERS: Final = (
 _HOME_FOLDERS: Final = ("skills/", "memory/", *_SHARED_FOLDERS)
 
 
-class InstructionPlaces(Record, frozen=True, kw_only=True):
+class InstructionRoots(Record, frozen=True, kw_only=True):
     """Where a patch is applied, and where instructions are read: absolute, free of links."""
 
     execution_root: str
@@ -35,7 +35,7 @@ class InstructionPlaces(Record, frozen=True, kw_only=True):
     workspace_anchor: str | None = None
 
 
-def is_instruction_source(path: str, places: InstructionPlaces) -> bool:
+def is_instruction_source(path: str, places: InstructionRoots) -> bool:
     """Whether a path below the execution root is one that instructions are read from."""
     target = posixpath.normpath(f"{places.execution_root}/{path}")
     if _is_among(_below(target, places.agent_home), _HOME_FOLDERS):
@@ -44,8 +44,8 @@ def is_instruction_source(path: str, places: InstructionPlaces) -> bool:
     return anchor is not None and _is_among(_below(target, anchor), _SHARED_FOLDERS)
 
 
-class Noticed(Record, frozen=True, kw_only=True):
-    """When a look was taken: in which turn, after which call, and what the turn is worth."""
+class InstructionCheck(Record, frozen=True, kw_only=True):
+    """When digests were taken: in which turn, after which call, and the turn's authority."""
 
     turn_id: TurnId
     effect_id: str | None
@@ -54,9 +54,9 @@ class Noticed(Record, frozen=True, kw_only=True):
 
 
 def changes_between(
-    before: Mapping[str, str], after: Mapping[str, str], noticed: Noticed
+    before: Mapping[str, str], after: Mapping[str, str], noticed: InstructionCheck
 ) -> tuple[InstructionSourceChanged, ...]:
-    """Return what is to be told of two looks at the digests of an agent's sources."""
+    """Return the changes between two sets of digests of an agent's sources."""
     return tuple(
         InstructionSourceChanged(
             path=path,

@@ -1,19 +1,18 @@
-"""When a skill comes into use.
+"""Skills: activation by use, installation manifests and references.
 
-Owns:  which skills a tool call used, and which activations that makes; what is said of a skill that
-       somebody wants uninstalled and that nobody installed; reading a template's skills.json, and
-       `owner/repo@skill`.
-Rule 1: discovery alone activates nothing. A command that ended well and names a discovered skill's
+Owns:  which skills a tool call used, and the activations that makes; the refusal to uninstall a
+       skill that was not installed; reading a template's skills.json, and `owner/repo@skill`.
+Rule 1: discovery alone activates nothing. A command that succeeded and names a discovered skill's
         SKILL.md, or a file below its `scripts`, does; one that failed, or still runs, does not.
 Rule 2: `path` is what the command named, `entrypoint_path` the skill's SKILL.md. Where links lead
         to a skill, its real path names it too. A pattern counts for the skills whose folders it
-        fits, if it says SKILL.md or a script in so many words: one that fits just everything, as
-        `ls skills/*/*` has it, reads none.
+        matches only if it spells SKILL.md or a script: one that matches everything, such as
+        `ls skills/*/*`, reads none.
 Rule 3: within one turn a skill is activated once for each reason.
-Rule 4: only what lies in an agent's own folder of skills is taken away. Of any other skill the
-        agent may discover it is said whose it is and where, so that a person can decide.
-Rule 5: a manifest with one bad entry is bad as a whole: nobody wants an agent with some of its
-        skills.
+Rule 4: only a skill in the agent's own folder can be uninstalled. For any other skill the agent may
+        discover, the refusal names its scope and path, so that a person can decide.
+Rule 5: a manifest with one bad entry is refused as a whole, since an agent with only some of its
+        skills is of no use.
 """
 
 import re
@@ -56,7 +55,7 @@ _WITHIN_SCRIPTS: Final = f"/{SCRIPTS}/"
 
 
 class RanCommand(Record, frozen=True, kw_only=True):
-    """A command that ended well; `workdir` is as it was asked for."""
+    """A command that succeeded; `workdir` is as requested."""
 
     cmd: str
     workdir: str | None = None
@@ -78,15 +77,15 @@ class TurnOfUse(Record, frozen=True, kw_only=True):
     turn_index: int
 
 
-def commands_of(tool_name: str, asked: JsonValue, result: JsonValue) -> tuple[RanCommand, ...]:
+def commands_of(tool_name: str, arguments: JsonValue, result: JsonValue) -> tuple[RanCommand, ...]:
     """Return the commands of a call that ended well and may have used a skill."""
-    if not isinstance(asked, dict) or not isinstance(result, dict):
+    if not isinstance(arguments, dict) or not isinstance(result, dict):
         return ()
     match tool_name:
         case "ExecCommand":
-            ran = _single(asked, result)
+            ran = _single(arguments, result)
         case "ExecCommandBatch":
-            ran = _batch(asked, result)
+            ran = _batch(arguments, result)
         case _:
             return ()
     return tuple(each for each in ran if _may_use(each))
@@ -99,24 +98,26 @@ def _may_use(ran: RanCommand) -> bool:
     return _ANY_ENTRYPOINT in ran.cmd.lower()
 
 
-def _single(asked: Mapping[str, JsonValue], result: Mapping[str, JsonValue]) -> list[RanCommand]:
+def _single(
+    arguments: Mapping[str, JsonValue], result: Mapping[str, JsonValue]
+) -> list[RanCommand]:
     ended_well = result.get("disposition") == "completed" and result.get("exit_status") == 0
-    return [_ran(asked.get("cmd", asked.get("command")), asked)] if ended_well else []
+    return [_ran(arguments.get("cmd", arguments.get("command")), arguments)] if ended_well else []
 
 
-def _batch(asked: Mapping[str, JsonValue], result: Mapping[str, JsonValue]) -> list[RanCommand]:
-    asked_items, done = asked.get("items", asked.get("commands")), result.get("items")
-    if not isinstance(asked_items, list) or not isinstance(done, list):
+def _batch(arguments: Mapping[str, JsonValue], result: Mapping[str, JsonValue]) -> list[RanCommand]:
+    requested, done = arguments.get("items", arguments.get("commands")), result.get("items")
+    if not isinstance(requested, list) or not isinstance(done, list):
         return []
     return [
-        _ran(told.get("cmd"), item if isinstance(item, dict) else {})
-        for told, item in zip(done, asked_items, strict=False)
-        if isinstance(told, dict) and told.get("status") == "completed"
+        _ran(done_item.get("cmd"), item if isinstance(item, dict) else {})
+        for done_item, item in zip(done, requested, strict=False)
+        if isinstance(done_item, dict) and done_item.get("status") == "completed"
     ]
 
 
-def _ran(cmd: JsonValue, asked: Mapping[str, JsonValue]) -> RanCommand:
-    workdir = asked.get("workdir", asked.get("cwd"))
+def _ran(cmd: JsonValue, arguments: Mapping[str, JsonValue]) -> RanCommand:
+    workdir = arguments.get("workdir", arguments.get("cwd"))
     return RanCommand(
         cmd=cmd if isinstance(cmd, str) else "",
         workdir=workdir if isinstance(workdir, str) and workdir else None,
@@ -132,13 +133,13 @@ def uses_of(
     """
     skills = {_folder(each.real_path or each.path): each for each in catalog.entries}
     skills |= {_folder(each.path): each for each in catalog.entries}
-    found: dict[tuple[str, LoadReason], SkillUse] = {}
+    by_reason: dict[tuple[str, LoadReason], SkillUse] = {}
     for ran in commands:
         for path, is_pattern in named_paths(ran.cmd, _within(around, ran.workdir)):
-            uses = _uses_fitting(path, skills) if is_pattern else _uses_at(path, skills)
+            uses = _uses_matching(path, skills) if is_pattern else _uses_at(path, skills)
             for use in uses:
-                found.setdefault((use.entry.path, use.load_reason), use)
-    return tuple(found.values())[:SKILL_ACTIVATIONS_READ_COUNT_MAX]
+                by_reason.setdefault((use.entry.path, use.load_reason), use)
+    return tuple(by_reason.values())[:SKILL_ACTIVATIONS_READ_COUNT_MAX]
 
 
 def _folder(path: str) -> str:
@@ -165,40 +166,40 @@ def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
         place = path.find(_WITHIN_SCRIPTS, place + 1)
 
 
-def _uses_fitting(pattern: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
-    """Yield what a pattern names: it is tried on the folders of the skills there are."""
+def _uses_matching(pattern: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
+    """Yield what a pattern names: it is matched against the folders of the given skills."""
     above, _, last = pattern.rpartition("/")
     if last.lower() == _ANY_ENTRYPOINT:
         for folder in skills:
-            if _fits(above, folder):
+            if _matches(above, folder):
                 yield from _uses_at(f"{folder}/{last}", skills)
     above, within, script = pattern.partition(_WITHIN_SCRIPTS)
     if within:
         for folder in skills:
-            if _fits(above, folder):
+            if _matches(above, folder):
                 yield from _uses_at(f"{folder}{within}{script}", skills)
 
 
-def _fits(pattern: str, path: str) -> bool:
+def _matches(pattern: str, path: str) -> bool:
     """Whether a shell would find this path by this pattern."""
     wanted, steps = pattern.split("/"), path.split("/")
-    return len(wanted) == len(steps) and all(map(_fits_step, wanted, steps))
+    return len(wanted) == len(steps) and all(map(_matches_step, wanted, steps))
 
 
-def _fits_step(pattern: str, step: str) -> bool:
+def _matches_step(pattern: str, step: str) -> bool:
     if step.startswith(".") and not pattern.startswith("."):
         return False  # no pattern finds what is hidden
     return fnmatchcase(step, pattern)
 
 
 def activation_of(
-    use: SkillUse, known: Sequence[SkillActivation], turn: TurnOfUse, *, now: datetime
+    use: SkillUse, existing: Sequence[SkillActivation], turn: TurnOfUse, *, now: datetime
 ) -> ActivateSkill | None:
     """Return what a use makes active; nothing when the turn has it already for that reason.
 
-    `known` are the activations of this skill there are.
+    `known` are the existing activations of this skill.
     """
-    before = next((each for each in known if each.load_reason is use.load_reason), None)
+    before = next((each for each in existing if each.load_reason is use.load_reason), None)
     if before is not None and before.turn_id == turn.turn_id:
         return None
     activation = SkillActivation(
@@ -226,7 +227,7 @@ _WHOSE: Final = {
 
 
 def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refusal | None:
-    """Say whose a skill is that cannot be taken out of `root`; nothing if it is nobody else's."""
+    """Return whose skill it is if it cannot be removed from `root`, or None if it can."""
     for entry in catalog.entries:
         folder = entry.path.rpartition("/")[0]
         above, _, folder_name = folder.rpartition("/")
@@ -271,8 +272,8 @@ def read_manifest(value: JsonValue) -> tuple[SkillRef, ...]:
 
 def parse_package(text: str) -> GithubSkillRef:
     """Return the skill that `owner/repo@skill` names, or raise BadSkillRefError."""
-    where, _, skill = text.rpartition("@")
-    owner, _, repo = where.partition("/")
+    repository, _, skill = text.rpartition("@")
+    owner, _, repo = repository.partition("/")
     if not is_repository(owner, repo) or not is_simple_name(skill):
         raise BadSkillRefError(
             f"{text[:_QUOTED_CHARS_MAX]!r} is not owner/repo@skill", hint=_package_hint(text)
@@ -316,10 +317,10 @@ def parse_builtin(text: str) -> BuiltinSkillRef:
 
 def _package_hint(text: str) -> str:
     """Return how to name a skill on GitHub, with the repository where the text has one."""
-    found = _REPOSITORY.fullmatch(text[:WORKSPACE_PATH_CHARS_MAX])
-    if found is None or not is_repository(found.group(1), found.group(2)):
+    match = _REPOSITORY.fullmatch(text[:WORKSPACE_PATH_CHARS_MAX])
+    if match is None or not is_repository(match.group(1), match.group(2)):
         return "name a skill on GitHub as owner/repo@skill"
-    return f"name a skill on GitHub as owner/repo@skill, here {'/'.join(found.groups())}@…"
+    return f"name a skill on GitHub as owner/repo@skill, here {'/'.join(match.groups())}@…"
 
 
 def _ref(value: JsonValue) -> SkillRef:

@@ -1,19 +1,19 @@
-"""Which documents memory search knows, and from which records they come.
+"""Memory documents: what memory search indexes, and from which records.
 
-Owns:  the texts, titles and labels of what is indexed, and the form of a `source_ref`; the map from
-       a durable change to the marks it leaves, in the same commit.
-Rule 1: a document is never worth more than the least of what went into it. What an agent or the
-        runtime wrote down is not the operator's word, even when the operator was answered; what a
-        command printed is evidence; a file that any command can write is evidence too.
-Rule 2: where a document belongs is what its record says, not where the agent is today. A record
-        that names no workspace, or the agent's home, belongs to the agent.
-Rule 3: commands are remembered as they were asked for. What they printed is not indexed here.
+Owns:  the texts, titles and labels of indexed documents, and the form of a `source_ref`; the map
+       from a durable change to the index marks it leaves, in the same commit.
+Rule 1: a document has the lowest authority of what went into it. What an agent or the runtime wrote
+        is not the operator's text, even when the operator was answered; command output is evidence;
+        a file that any command can write is evidence too.
+Rule 2: a document belongs where its record says, not where the agent is today. A record that names
+        no workspace, or the agent's home, belongs to the agent.
+Rule 3: commands are indexed as they were requested. Their output is not indexed here.
 Rule 4: a record that is written while a turn runs is marked with that turn, so that what the turn
-        was shown can never be forgotten: labels go down with it and do not come up again.
-Rule 5: what a task printed or a trigger sent is evidence, although the runtime brings it
+        was shown is never lost: labels go down with it and do not come up again.
+Rule 5: what a task printed or a trigger sent is evidence, although the runtime carries it
         (decide/queue/message_view).
-Rule 6: a turn the runtime begins by itself is marked as going on: what the turn before it, or the
-        one its chain began with, was shown counts for it as well.
+Rule 6: a turn the runtime begins by itself is marked as a continuation: what the turn before it, or
+        the first of its chain, was shown counts for it as well.
 """
 
 import re
@@ -75,7 +75,7 @@ _FILE_TITLES: Final = {
 
 
 class _Text(Record, frozen=True, kw_only=True):
-    """What one document says and where it belongs."""
+    """The text of one document and where it belongs."""
 
     title: str
     body: str
@@ -108,18 +108,18 @@ def source_of(source_ref: str) -> tuple[MemoryKind, str] | None:
 def vouched(hit: MemoryHit, document: MemoryDocument) -> MemoryHit:
     """Return a hit as its source has it; a snippet the source does not hold is not shown.
 
-    The index lies where an agent's commands can write. It may say which texts fit, never what is
+    The index lies where an agent's commands can write. It may say which texts match, never what is
     in them or what they are worth.
     """
     text = " ".join(document.body.split())
-    shown = hit.snippet if hit.snippet.strip("…") in text else text[:MEMORY_SNIPPET_CHARS_MAX]
+    snippet = hit.snippet if hit.snippet.strip("…") in text else text[:MEMORY_SNIPPET_CHARS_MAX]
     return MemoryHit(
         kind=document.kind.value,
         source_ref=document.source_ref,
         scope_kind=document.scope_kind.value,
         agent_id=document.agent_id,
         title=document.title,
-        snippet=shown,
+        snippet=snippet,
         score=hit.score,
         updated_at=document.updated_at,
         authority_class=document.authority_class,
@@ -168,7 +168,7 @@ def documents_of(source: MemorySource) -> tuple[MemoryDocument, ...]:
             body=text.body,
             updated_at=text.updated_at,
             authority_class=lowest((source.authority_class, text.least)),
-            # An agent's home is the agent's own: what was written there is found everywhere.
+            # An agent's home is the agent's own: its content is found from every workspace.
             workspace_id=None if text.workspace_id == AGENT_HOME else text.workspace_id,
             source_path=text.source_path,
             metadata=text.metadata,
@@ -216,10 +216,10 @@ def _texts(source: MemorySource) -> Iterable[_Text]:
 
 
 def _brief(brief: BriefRecord) -> _Text:
-    said = (brief.text, None if brief.failure is None else brief.failure.summary)
+    texts = (brief.text, None if brief.failure is None else brief.failure.summary)
     return _Text(
         title=_title(brief.text),
-        body=_joined(said),
+        body=_joined(texts),
         updated_at=brief.created_at,
         workspace_id=brief.workspace_id,
         metadata=_named(
@@ -269,9 +269,9 @@ def _task(task: TaskRecord) -> _Text:
 
 def _commands(call: ToolCallRecord) -> Iterable[_Text]:
     """The command lines of a call, each a document of its own."""
-    given: JsonValue = call.input if isinstance(call.input, dict) else {}
-    items = given.get("items")
-    lines = [(":cmd", given.get("cmd"))]
+    arguments: JsonValue = call.input if isinstance(call.input, dict) else {}
+    items = arguments.get("items")
+    lines = [(":cmd", arguments.get("cmd"))]
     if isinstance(items, list):
         lines += [(f":batch_item:{at}:cmd", _line(item)) for at, item in enumerate(items)]
     for suffix, line in lines:
@@ -328,13 +328,13 @@ def _episode(episode: EpisodeRecord) -> _Text:
 
 
 def _title(text: str) -> str:
-    """The first line that says something."""
+    """The first line that is not blank."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return first[:MEMORY_TITLE_CHARS_MAX]
 
 
-def _joined(parts: Iterable[str | None]) -> str:
-    return "\n".join(part for part in parts if part)
+def _joined(lines: Iterable[str | None]) -> str:
+    return "\n".join(line for line in lines if line)
 
 
 def _named(**values: str | None) -> dict[str, str]:
@@ -345,7 +345,7 @@ COMMAND_TOOLS: Final = frozenset({"ExecCommand", "ExecCommandBatch"})
 
 
 def turn_of(changes: Iterable[Change]) -> TurnId | None:
-    """Return the turn a commit ends, if it ends one; the rest of it is that turn's doing."""
+    """Return the turn a commit ends, if it ends one; the commit's other changes belong to it."""
     return next((each.turn_id for each in changes if isinstance(each, SettleTurn)), None)
 
 
@@ -381,7 +381,7 @@ def marks_of(change: Change, *, turn_id: TurnId | None) -> tuple[MemoryMark, ...
                 ),
             )
         case AppendTranscript(entry=entry) if isinstance(entry.data, IncomingMessage):
-            return (_shown(entry.turn_id, entry.data),)
+            return (_turn_shown(entry.turn_id, entry.data),)
         case _:
             return ()
 
@@ -392,12 +392,12 @@ def _changed(
     return SourceChanged(agent_id=agent_id, kind=kind, source_id=source_id, turn_id=turn_id)
 
 
-def _shown(turn_id: TurnId, incoming: IncomingMessage) -> TurnShown:
-    worth = worth_of((incoming.message, *incoming.unseen))
+def _turn_shown(turn_id: TurnId, incoming: IncomingMessage) -> TurnShown:
+    authority = worth_of((incoming.message, *incoming.unseen))
     chain = incoming.message.followup
     return TurnShown(
         turn_id=turn_id,
-        authority_class=worth,
-        goes_on=worth is AuthorityClass.RUNTIME_INSTRUCTION,
+        authority_class=authority,
+        goes_on=authority is AuthorityClass.RUNTIME_INSTRUCTION,
         root_id=None if chain is None else chain.root_id,
     )

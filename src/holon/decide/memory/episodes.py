@@ -1,15 +1,15 @@
-"""Episodes: stretches of work, closed where the work itself breaks off.
+"""Episodes: finished stretches of work, closed at a boundary in the work itself.
 
-Owns:  the open builder, the boundaries that close it, the archived record and which are relevant.
+Owns:  the open builder, the boundaries that close it, the archived record and its relevance.
 Rule 1: every turn that ends is added to the builder; a builder has EPISODE_TURNS_COUNT_MAX turns at
         most.
 Rule 2: an episode is closed before a turn on other work or after a task came back, and behind the
-        turn that leaves its work item or begins to wait. A wait closes only what did something: an
-        agent that looks and goes back to sleep has no story to tell yet.
-Rule 3: a closed episode is a record that never changes. Its id follows from its first turn, so
-        closing it twice gives the same one.
-Rule 4: an episode is what an agent wrote down: it is worth the least of what its turns were shown,
-        and never as much as the operator's own word. Memory search labels it alike.
+        turn that leaves its work item or begins to wait. A wait closes an episode only if it did
+        something: an agent that looks and goes back to sleep has produced no episode yet.
+Rule 3: a closed episode never changes. Its id follows from its first turn, so closing it twice
+        gives the same one.
+Rule 4: an episode is the agent's writing: it has the lowest authority of what its turns were shown,
+        and never the operator's. Memory search labels it alike.
 """
 
 from collections.abc import Collection, Sequence
@@ -46,7 +46,7 @@ _SUMMARY_ENTRIES_COUNT_MAX = 3
 
 
 class TurnBoundary(Record, frozen=True, kw_only=True):
-    """What the end of a turn says about the stretch of work it belongs to."""
+    """What the end of a turn contributes to the stretch of work it belongs to."""
 
     turn_id: TurnId
     began_at: Instant
@@ -55,7 +55,7 @@ class TurnBoundary(Record, frozen=True, kw_only=True):
     focus: WorkItemId | None = None  # behind the turn
 
 
-class Built(Record, frozen=True, kw_only=True):
+class EpisodeUpdate(Record, frozen=True, kw_only=True):
     """The builder behind a turn, and the episodes the turn has closed, in order."""
 
     builder: EpisodeBuilder | None = None
@@ -68,7 +68,7 @@ def build_on(
     boundary: TurnBoundary,
     *,
     agent_id: AgentId,
-) -> Built:
+) -> EpisodeUpdate:
     """Add a turn that ended to what was open, closing what breaks off before or behind it."""
     closed: list[EpisodeRecord] = []
     if builder is not None and (before := _broke_off(builder, delta, boundary)) is not None:
@@ -76,9 +76,9 @@ def build_on(
         builder = None
     builder = _with(builder, delta, boundary)
     if (behind := _breaks_off(builder, boundary)) is None:
-        return Built(builder=builder, closed=tuple(closed))
+        return EpisodeUpdate(builder=builder, closed=tuple(closed))
     closed.append(finalized(builder, behind, agent_id=agent_id, at=delta.ended_at))
-    return Built(closed=tuple(closed))
+    return EpisodeUpdate(closed=tuple(closed))
 
 
 def finalized(
@@ -141,7 +141,7 @@ def relevant_episodes(
 def _broke_off(
     builder: EpisodeBuilder, delta: TurnMemoryDelta, boundary: TurnBoundary
 ) -> EpisodeBoundary | None:
-    """Why what was open does not go on into this turn."""
+    """Why the open episode does not continue into this turn."""
     open_item = builder.total.work_item_id
     if open_item is not None and delta.work_item_id != open_item:
         return EpisodeBoundary.ACTIVE_WORK_SWITCHED
@@ -216,7 +216,7 @@ def _episode_id(turn_id: TurnId) -> EpisodeId:
 
 
 def _summary(builder: EpisodeBuilder) -> str:
-    """One bounded line: what for, what was done, what was said last, what is left."""
+    """One bounded line: the objective, what was done, the last text, what is left."""
     total = builder.total
     parts = [
         f"Objective: {total.objective}." if total.objective else "",
@@ -227,13 +227,13 @@ def _summary(builder: EpisodeBuilder) -> str:
         _listed("Waiting on", total.waiting_on),
         _listed("Left", total.carry_forward),
     ]
-    told = " ".join(part for part in parts if part) or f"{builder.turns_count} turns"
-    return memory_line(told, chars_max=EPISODE_SUMMARY_CHARS_MAX)
+    summary = " ".join(part for part in parts if part) or f"{builder.turns_count} turns"
+    return memory_line(summary, chars_max=EPISODE_SUMMARY_CHARS_MAX)
 
 
-def _listed(what: str, entries: tuple[str, ...]) -> str:
+def _listed(label: str, entries: tuple[str, ...]) -> str:
     if not entries:
         return ""
-    shown = ", ".join(entries[:_SUMMARY_ENTRIES_COUNT_MAX])
-    left = len(entries) - _SUMMARY_ENTRIES_COUNT_MAX
-    return f"{what}: {shown}{f' and {left} more' if left > 0 else ''}."
+    listed = ", ".join(entries[:_SUMMARY_ENTRIES_COUNT_MAX])
+    more_count = len(entries) - _SUMMARY_ENTRIES_COUNT_MAX
+    return f"{label}: {listed}{f' and {more_count} more' if more_count > 0 else ''}."

@@ -1,18 +1,18 @@
-"""Working memory after a turn: what the agent is in the middle of, and what has changed in it.
+"""Working memory after a turn: the next state, and the delta the next prompt shows.
 
-Owns:  the next working memory, its revision, and the delta the next prompt shows; the memory
-       changes of a settlement: working memory, its delta, and episodes that it closes.
+Owns:  the next working memory, its revision and its delta; the memory changes of a settlement:
+       working memory, delta, and the episodes it closes.
 Rule 1: memory follows from settled evidence alone: the same turn and the same rows give the same
         memory. It moves when a turn is settled and at no other time.
 Rule 2: the revision goes up by one when something changed, and not otherwise.
 Rule 3: a delta is shown once. It stays pending until a turn that was shown it, and in which a
         provider answered, is settled; what changes meanwhile is added to it.
 Rule 4: what the prompt's lasting part shows (`base`) moves with the compression epoch alone.
-Rule 5: objectives come from work items, decisions from calls. Words of a turn that was shown
-        something from outside are labelled with what that is worth.
-Rule 6: they are drawn from the settlement itself and the rows it was decided on, so that memory and
-        the turn it speaks of become true together or not at all.
-Rule 7: a turn that was put off before a provider said anything has left nothing to remember.
+Rule 5: objectives come from work items, decisions from calls. Text of a turn that was shown outside
+        content is labelled with the authority of that content.
+Rule 6: memory is derived from the settlement and the rows it was decided on, so that memory and its
+        turn become durable together or not at all.
+Rule 7: a turn that was deferred before a provider answered leaves nothing in memory.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.memory.episodes import Built, TurnBoundary, build_on
+from holon.decide.memory.episodes import EpisodeUpdate, TurnBoundary, build_on
 from holon.decide.turns.evidence import TurnEvidence, evidence_of, memory_line, newest_of
 from holon.model.commits import Change, Commit, MoveWait, RecordClosure, SettleTurn
 from holon.model.events.reads import AgentSnapshot, WeighedItem
@@ -69,7 +69,7 @@ class SettledTurn(Record, frozen=True, kw_only=True):
 
 
 def remembered(state: MemoryState, turn: SettledTurn) -> MemoryState:
-    """Return what is remembered once the turn is settled; episodes are not looked at."""
+    """Return working memory once the turn is settled; episodes are not considered."""
     memory = next_memory(state.memory, turn)
     changed = changed_fields(state.memory, memory)
     pending = None if turn.was_prompted else state.pending_delta
@@ -118,15 +118,15 @@ def next_memory(before: WorkingMemory, turn: SettledTurn) -> WorkingMemory:
 
 
 def summary_of(turn: SettledTurn) -> str | None:
-    """Return the last words of a turn, or how it failed; labelled when others had a word in it."""
+    """Return the last text of a turn, or how it failed; labelled if it saw outside content."""
     terminal = turn.terminal
     if terminal.kind is not TerminalKind.COMPLETED:
         return f"turn {terminal.turn_index} ended {terminal.kind}"
-    said = memory_line(terminal.last_assistant_message or "", chars_max=MEMORY_SUMMARY_CHARS_MAX)
-    if not said or turn.evidence.is_instructed:
-        return said or None
+    text = memory_line(terminal.last_assistant_message or "", chars_max=MEMORY_SUMMARY_CHARS_MAX)
+    if not text or turn.evidence.is_instructed:
+        return text or None
     label = f"[{turn.evidence.authority_class}] "
-    return memory_line(label + said, chars_max=MEMORY_SUMMARY_CHARS_MAX)
+    return memory_line(label + text, chars_max=MEMORY_SUMMARY_CHARS_MAX)
 
 
 def waiting_lines(waits: tuple[WaitRecord, ...]) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ def changed_fields(before: WorkingMemory, after: WorkingMemory) -> tuple[str, ..
 def _pending_delta(
     pending: WorkingMemoryDelta | None,
     changed: tuple[str, ...],
-    moved: MemoryState,
+    state: MemoryState,
     turn: SettledTurn,
 ) -> WorkingMemoryDelta:
     unshown = () if pending is None else pending.changed_fields
@@ -164,12 +164,12 @@ def _pending_delta(
         name for name in WorkingMemory.__struct_fields__ if name in changed or name in unshown
     )
     return WorkingMemoryDelta(
-        from_revision=moved.revision - 1 if pending is None else pending.from_revision,
-        to_revision=moved.revision,
+        from_revision=state.revision - 1 if pending is None else pending.from_revision,
+        to_revision=state.revision,
         created_at_turn=turn.terminal.turn_index,
         reason=_reason(names, turn),
         changed_fields=names,
-        summary_lines=tuple(_line(name, getattr(moved.memory, name)) for name in names),
+        summary_lines=tuple(_line(name, getattr(state.memory, name)) for name in names),
     )
 
 
@@ -186,15 +186,15 @@ def _reason(changed: tuple[str, ...], turn: SettledTurn) -> MemoryDeltaReason:
 
 
 def _line(name: str, value: str | tuple[str, ...] | None) -> str:
-    what = name.replace("_", " ")
+    label = name.replace("_", " ")
     if not value:
-        return f"{what}: nothing now"
+        return f"{label}: nothing now"
     if isinstance(value, str):
-        return memory_line(f"{what}: {value}")
-    shown = "; ".join(value[:MEMORY_DELTA_ENTRIES_COUNT_MAX])
-    left = len(value) - MEMORY_DELTA_ENTRIES_COUNT_MAX
-    more = f" (and {left} more)" if left > 0 else ""
-    return memory_line(f"{what}{more}: {shown}")
+        return memory_line(f"{label}: {value}")
+    entries = "; ".join(value[:MEMORY_DELTA_ENTRIES_COUNT_MAX])
+    more_count = len(value) - MEMORY_DELTA_ENTRIES_COUNT_MAX
+    more = f" (and {more_count} more)" if more_count > 0 else ""
+    return memory_line(f"{label}{more}: {entries}")
 
 
 def _plan(item: WorkItemRecord) -> tuple[str, ...]:
@@ -205,30 +205,30 @@ def _plan(item: WorkItemRecord) -> tuple[str, ...]:
 
 def _todos(item: WorkItemRecord) -> tuple[str, ...]:
     """What is left of the checklist, in its order."""
-    left = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
+    open_todos = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
     lines = tuple(
-        memory_line(f"{todo.state}: {todo.text}") for todo in left[:MEMORY_ENTRIES_COUNT_MAX]
+        memory_line(f"{todo.state}: {todo.text}") for todo in open_todos[:MEMORY_ENTRIES_COUNT_MAX]
     )
     return newest_of(lines, count_max=MEMORY_ENTRIES_COUNT_MAX)
 
 
-def _followups(kept: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
+def _followups(memory: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
     """Checks that failed and were not made good since, and other items that wait for their turn."""
-    seen: dict[str, bool | None] = {}
-    for run in turn.evidence.checks:  # newest first: the last word counts
-        seen.setdefault(_unverified(run.cmd), run.ended_well)
-    failed = [line for line, ended_well in seen.items() if ended_well is False]
+    verified: dict[str, bool | None] = {}
+    for run in turn.evidence.checks:  # newest first: the latest state counts
+        verified.setdefault(_unverified(run.cmd), run.ended_well)
+    failed = [line for line, ended_well in verified.items() if ended_well is False]
     earlier = (
         line
-        for line in kept.pending_followups
-        if line.startswith(_UNVERIFIED) and seen.get(line) is None
+        for line in memory.pending_followups
+        if line.startswith(_UNVERIFIED) and verified.get(line) is None
     )
-    others = (
+    queued = (
         memory_line(f"work item {item.id}: {item.objective}")
         for item in turn.queued
         if item.state is WorkItemState.OPEN
     )
-    return newest_of((*failed, *earlier, *others), count_max=MEMORY_ENTRIES_COUNT_MAX)
+    return newest_of((*failed, *earlier, *queued), count_max=MEMORY_ENTRIES_COUNT_MAX)
 
 
 def _unverified(cmd: str) -> str:
@@ -267,7 +267,7 @@ def with_memory(commit: Commit, facts: MemoryFacts) -> Commit:
 
 
 def memory_changes(commit: Commit, facts: MemoryFacts) -> tuple[Change, ...]:
-    """Return the changes; there are none when nothing happened."""
+    """Return the memory changes; none when nothing happened."""
     settled = _parts_of(commit, facts.state.base_epoch)
     ending = settled.ending
     if ending.terminal.kind is _PUT_OFF and ending.round_count == 0:
@@ -289,7 +289,7 @@ def memory_changes(commit: Commit, facts: MemoryFacts) -> tuple[Change, ...]:
 
 
 def _parts_of(commit: Commit, epoch: int) -> _Settled:
-    """Pick out of a settlement what it says about the turn."""
+    """Extract from a settlement what memory needs of the turn."""
     ending: SettleTurn | None = None
     closure: Closure | None = None
     waits: list[str] = []
@@ -346,7 +346,7 @@ def _waits(settled: _Settled, snapshot: AgentSnapshot) -> tuple[WaitRecord, ...]
 
 def _built(
     settled: _Settled, turn: SettledTurn, facts: MemoryFacts, memory: WorkingMemory
-) -> Built:
+) -> EpisodeUpdate:
     began = facts.log.turn
     boundary = TurnBoundary(
         turn_id=began.turn_id,

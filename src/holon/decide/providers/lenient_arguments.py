@@ -1,13 +1,13 @@
-"""What a model meant by arguments that are nearly right.
+"""Lenient tool arguments: coercion of arguments that nearly fit the schema.
 
-Owns:  bending a call's arguments towards the tool's schema before they are decoded strictly, and
-       a note on every bend, so that the model learns the exact form.
-Rule 1: only what does not fit is touched. A value the schema takes stays as it is, so no valid
+Owns:  coercing a call's arguments towards the tool's schema before they are decoded strictly, and a
+       note on every coercion, so that the model learns the exact form.
+Rule 1: only what does not fit is changed. A value the schema takes stays as it is, so no valid
         input ever becomes another one.
-Rule 2: one pass is enough: what was bent fits, and bending it again changes nothing.
-Rule 3: nothing is guessed. What has one plain reading is read that way; everything else is left
-        for the strict decoder to refuse.
-Rule 4: notes are few and short, whatever came in.
+Rule 2: one pass is enough: a coerced value fits, and coercing it again changes nothing.
+Rule 3: a value with one plain reading is read that way; everything else is left for the strict
+        decoder to refuse. Nothing is guessed.
+Rule 4: notes are few and short, whatever the input.
 """
 
 import re
@@ -33,7 +33,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,
 
 
 class Coerced(Record, frozen=True, kw_only=True):
-    """Arguments as they are meant, and what had to be read differently."""
+    """Coerced arguments, and notes on what was read differently."""
 
     value: JsonValue
     notes: tuple[str, ...] = ()
@@ -43,12 +43,12 @@ def coerce_arguments(
     value: JsonValue, schema: JsonValue, *, aliases: Aliases = (), drops_unknown: bool = True
 ) -> Coerced:
     """Bend arguments towards their schema, as far as their meaning is plain."""
-    bending = _Bending(aliases, drops_unknown=drops_unknown)
+    bending = _Coercion(aliases, drops_unknown=drops_unknown)
     meant = bending.root(value, schema)
     return Coerced(value=meant, notes=_bounded(bending.notes))
 
 
-class _Bending:
+class _Coercion:
     """One pass over one call's arguments, and the notes it leaves."""
 
     def __init__(self, aliases: Aliases, *, drops_unknown: bool) -> None:
@@ -68,7 +68,7 @@ class _Bending:
         return self.within(value, schema, "")
 
     def _unwrapped(self, value: JsonValue, schema: Mapping[str, JsonValue]) -> JsonValue:
-        """The value with one wrapping less, or nothing when there is none to take off."""
+        """The value with one wrapping less, or None when it has none."""
         match value:
             case None | "" if not schema.get("required"):
                 self.notes.append("no arguments were given; they were read as {}")
@@ -106,9 +106,9 @@ class _Bending:
         if fitting:
             return self.within(value, fitting[0], place) if len(fitting) == 1 else value
         for branch in branches:
-            bent = self._bent(value, branch, place)
-            if bent is not None:
-                return bent.value
+            coerced = self._coerced(value, branch, place)
+            if coerced is not None:
+                return coerced.value
         return value
 
     def within(self, value: JsonValue, schema: JsonValue, place: str) -> JsonValue:
@@ -143,74 +143,76 @@ class _Bending:
         return kept
 
     def _name_of(self, name: str, fields: Mapping[str, JsonValue]) -> str | None:
-        """The field a name stands for: itself, an alias, or the same word spelled otherwise."""
+        """The field a name stands for: itself, an alias, or another spelling of the same name."""
         if name in fields:
             return name
         for alias, meant in self._aliases:
             if alias == name and meant in fields:
                 return meant
-        return _same_word(name, fields)
+        return _same_name(name, fields)
 
-    def _bent(self, value: JsonValue, schema: JsonValue, place: str) -> "_Bent | None":
+    def _coerced(self, value: JsonValue, schema: JsonValue, place: str) -> "_CoercedValue | None":
         if isinstance(value, str):
             bent = _read_text(value, schema)
             if bent is not None:
                 self.notes.append(f"{place}: the text {_quoted(value)} was read as {bent.form}")
-                return _Bent(value=self.within(bent.value, schema, place), form=bent.form)
+                return _CoercedValue(value=self.within(bent.value, schema, place), form=bent.form)
         if isinstance(value, float) and value.is_integer() and is_of_kind(schema, "integer"):
             self.notes.append(f"{place}: {value} was read as a whole number")
-            return _Bent(value=int(value), form="a whole number")
+            return _CoercedValue(value=int(value), form="a whole number")
         if is_of_kind(schema, "array") and value is not None and not isinstance(value, list):
             return self._alone(value, schema, place)
         return None
 
     def _alone(
         self, value: JsonValue, schema: Mapping[str, JsonValue], place: str
-    ) -> "_Bent | None":
+    ) -> "_CoercedValue | None":
         """A single value where a list of such values is wanted."""
-        trial = _Bending(self._aliases, drops_unknown=self._drops_unknown)
+        trial = _Coercion(self._aliases, drops_unknown=self._drops_unknown)
         items = schema.get("items")
         each = trial.value(value, items, f"{place}[0]")
         if not any(accepts(each, branch) for branch in branches_of(items)):
             return None
         self.notes.extend((f"{place}: one value was read as a list of one", *trial.notes))
-        return _Bent(value=[each], form="a list of one")
+        return _CoercedValue(value=[each], form="a list of one")
 
 
-class _Bent(Record, frozen=True, kw_only=True):
+class _CoercedValue(Record, frozen=True, kw_only=True):
     """A value in its right form, and what to call that form."""
 
     value: JsonValue
     form: str
 
 
-def _read_text(text: str, schema: JsonValue) -> _Bent | None:
-    """Read a text as what the schema wants. First fitting reading wins."""
+def _read_text(text: str, schema: JsonValue) -> _CoercedValue | None:
+    """Read a text as the type the schema requires. The first fitting reading wins."""
     if isinstance(values := schema.get("enum"), list):
-        same = _same_word(text, [each for each in values if isinstance(each, str)])
-        return None if same is None else _Bent(value=same, form=repr(same))
+        same = _same_name(text, [each for each in values if isinstance(each, str)])
+        return None if same is None else _CoercedValue(value=same, form=repr(same))
     trimmed, kinds = text.strip(), kinds_of(schema)
     if "integer" in kinds and _WHOLE_NUMBER.fullmatch(trimmed):
-        return _Bent(value=int(trimmed.partition(".")[0]), form="a number")
+        return _CoercedValue(value=int(trimmed.partition(".")[0]), form="a number")
     if "number" in kinds and _NUMBER.fullmatch(trimmed):
-        return _Bent(value=float(trimmed), form="a number")
+        return _CoercedValue(value=float(trimmed), form="a number")
     if "boolean" in kinds and trimmed.lower() in ("true", "false"):
-        return _Bent(value=trimmed.lower() == "true", form="a boolean")
+        return _CoercedValue(value=trimmed.lower() == "true", form="a boolean")
     if "null" in kinds and trimmed.lower() in ("null", "none", ""):
-        return _Bent(value=None, form="null")
+        return _CoercedValue(value=None, form="null")
     return _read_structure(text, schema)
 
 
-def _read_structure(text: str, schema: Mapping[str, JsonValue]) -> _Bent | None:
+def _read_structure(text: str, schema: Mapping[str, JsonValue]) -> _CoercedValue | None:
     decoded = _decoded(text)
     if is_of_kind(schema, "array") and isinstance(decoded, list):
-        return _Bent(value=decoded, form="a list")
+        return _CoercedValue(value=decoded, form="a list")
     if is_of_kind(schema, "object"):
         if isinstance(decoded, dict):
-            return _Bent(value=decoded, form="an object")
+            return _CoercedValue(value=decoded, form="an object")
         needed, fields = schema.get("required", []), schema.get("properties", {})
         if len(needed) == 1 and accepts(text, fields[needed[0]]) and text.strip():
-            return _Bent(value={needed[0]: text}, form=f"an object with {needed[0]!r} alone")
+            return _CoercedValue(
+                value={needed[0]: text}, form=f"an object with {needed[0]!r} alone"
+            )
     return None
 
 
@@ -224,7 +226,7 @@ def _decoded(text: str) -> JsonValue:
     return decoded
 
 
-def _same_word(name: str, known: Iterable[str]) -> str | None:
+def _same_name(name: str, known: Iterable[str]) -> str | None:
     """The one known name that differs only in case and punctuation."""
     same = [each for each in known if _squashed(each) == _squashed(name)]
     return same[0] if len(same) == 1 else None

@@ -1,10 +1,10 @@
-"""Where each piece of a request goes, the same for every wire.
+"""Prompt layout: where each piece of a request goes, the same for every wire.
 
 Owns:  the order that serves the provider's cache: stable system, agent-scoped system, history, and
-       turn-scoped text at the head of the running turn's own words.
+       turn-scoped text at the head of the running turn's first message.
 Rule 1: the system part never holds turn-scoped text, so it is byte-identical from turn to turn.
 Rule 2: within one stability, pieces keep the order the frame gives them.
-Rule 3: the last stable and the last agent-scoped piece are the places where a cached prefix ends.
+Rule 3: a cached prefix may end behind the last stable and the last agent-scoped piece.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
@@ -74,30 +74,32 @@ def _with_turn_scoped(
     request: ProviderRequest, pieces: tuple[PromptBlock, ...]
 ) -> tuple[ConversationMessage, ...]:
     conversation = request.conversation
-    place = request.turn_start or _last_words(conversation)
-    if not pieces or place is None:
+    position = request.turn_start or _last_text_position(conversation)
+    if not pieces or position is None:
         return conversation
-    opening = conversation[place.message_index]
+    opening = conversation[position.message_index]
     if not isinstance(opening, UserMessage):
         return conversation
-    told = tuple(TextBlock(text=piece.text) for piece in pieces)
+    scoped = tuple(TextBlock(text=piece.text) for piece in pieces)
     blocks: tuple[UserBlock, ...] = (
-        *opening.blocks[: place.block_index],
-        *told,
-        *opening.blocks[place.block_index :],
+        *opening.blocks[: position.block_index],
+        *scoped,
+        *opening.blocks[position.block_index :],
     )
     return (
-        *conversation[: place.message_index],
+        *conversation[: position.message_index],
         UserMessage(blocks=blocks),
-        *conversation[place.message_index + 1 :],
+        *conversation[position.message_index + 1 :],
     )
 
 
-def _last_words(conversation: tuple[ConversationMessage, ...]) -> ConversationPlace | None:
-    """The first words of the last user message: behind the tool results it has to begin with."""
+def _last_text_position(
+    conversation: tuple[ConversationMessage, ...],
+) -> ConversationPosition | None:
+    """The first own text of the last user message, behind the tool results it begins with."""
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]
         if isinstance(message, UserMessage):
             results = sum(isinstance(block, ToolResultBlock) for block in message.blocks)
-            return ConversationPlace(message_index=index, block_index=results)
+            return ConversationPosition(message_index=index, block_index=results)
     return None

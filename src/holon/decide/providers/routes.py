@@ -1,29 +1,28 @@
-"""What follows a failed attempt: the same candidate again, the next one, or the end.
+"""Provider routes: candidates, retries, retry budgets and circuits.
 
-Owns:  the order of candidates; the retry rules and the length of a wait; the budget that all agents
-       of one account share, and its two moves; the states of a circuit and every move between them.
-Rule 1: an agent's own model stands in the place of the default, and the fallbacks follow, each
-        model once. The default never answers for a model that was chosen in its stead: where no
-        fallback is configured and the own model fails, the turn fails.
-Rule 2: with fallback switched off only the first of them is asked.
-Rule 3: nothing here is remembered between rounds: a fallback that answered once leads nothing.
+Owns:  the order of candidates; the retry rules and the length of a wait; the retry budget that all
+       agents of one account share; the states of a circuit and every transition between them.
+Rule 1: an agent's model override replaces the default, and the fallbacks follow, each model once.
+        The default never answers in place of an override: where no fallback is configured and the
+        override fails, the turn fails.
+Rule 2: with fallback switched off only the first candidate is asked.
+Rule 3: no preference is kept between rounds: a fallback that answered once gains no priority.
 Rule 4: the same candidate is asked at most PROVIDER_RETRIES_COUNT_MAX times again, and only after a
-        failure that may pass by itself.
-Rule 5: leaving a candidate never leaves the round: the next one is asked. Only a conversation that
-        is too long ends it, since no retry makes it shorter.
-Rule 6: a provider that names a moment is not asked before it. One that is further away than
-        PROVIDER_WAIT_INLINE_MS_MAX is not waited for: the candidate is left at once.
-Rule 7: no dice: the spread of waits comes from a digest of who asks whom and when.
+        transient failure.
+Rule 5: leaving a candidate never ends the round: the next one is asked. Only a conversation that is
+        too long ends it, since no retry makes it shorter.
+Rule 6: a provider that names a moment is not asked before it. If the moment is further away than
+        PROVIDER_WAIT_INLINE_MS_MAX, the candidate is left at once.
+Rule 7: backoff jitter is a digest of agent, model and start time, so no randomness is needed.
 Rule 8: a retry costs one; an answer gives back a part of one. So in a long outage an account's
-        retries run out, and first attempts are all it still sends.
-Rule 9: a budget is counted in whole parts: sums are exact, whatever their order.
-Rule 10: PROVIDER_CIRCUIT_FAILURES_COUNT_MAX failures in a row that may pass by themselves open it.
-         Any other end of an attempt, a refusal included, shows that somebody is there and closes
-         it.
-Rule 11: while a route rests it is passed over, as long as there is somebody else to ask. Whoever
-         has nobody else asks it once, without retries: no agent starves.
-Rule 12: after the rest one asker probes it. A failed probe doubles the rest, up to
-         PROVIDER_CIRCUIT_REST_MS_MAX; a probe that was broken off leaves the place to the next.
+        retries run out, and it sends first attempts only.
+Rule 9: a retry budget is counted in whole parts: sums are exact in any order.
+Rule 10: PROVIDER_CIRCUIT_FAILURES_COUNT_MAX transient failures in a row open a circuit. Any other
+         end of an attempt, a refusal included, shows that the provider responds and closes it.
+Rule 11: a route with an open circuit is skipped as long as another candidate remains. A round with
+         no other candidate asks it once, without retries, so that no agent starves.
+Rule 12: after the rest, one caller probes the half-open route. A failed probe doubles the rest, up
+         to PROVIDER_CIRCUIT_REST_MS_MAX; after an abandoned probe the next caller may probe.
 Rule 13: moments are monotonic milliseconds: setting the wall clock opens and closes nothing.
 """
 
@@ -66,7 +65,7 @@ class RouteFacts(Record, frozen=True, kw_only=True):
 
 
 def ordered_models(facts: RouteFacts) -> tuple[ModelRef, ...]:
-    """Return the models to ask, first to last; there is always one."""
+    """Return the models to ask, first to last; always at least one."""
     chain = tuple(dict.fromkeys((facts.override or facts.default, *facts.fallbacks)))
     return chain[:1] if facts.fallback_disabled else chain
 
@@ -96,27 +95,27 @@ class RetryAfter(Record, tag_field="kind", tag="retry_after", frozen=True, kw_on
     backoff_ms: int
 
 
-class MoveOn(Record, tag_field="kind", tag="move_on", frozen=True, kw_only=True):
+class NextCandidate(Record, tag_field="kind", tag="move_on", frozen=True, kw_only=True):
     """Ask the next candidate."""
 
     outcome: AttemptOutcome
     because: LeftBecause | None = None
 
 
-class GiveUp(Record, tag_field="kind", tag="give_up", frozen=True, kw_only=True):
+class FailRound(Record, tag_field="kind", tag="give_up", frozen=True, kw_only=True):
     """The round has failed."""
 
     outcome: AttemptOutcome
     because: LeftBecause | None = None
 
 
-RetryDecision: TypeAlias = RetryAfter | MoveOn | GiveUp
+RetryDecision: TypeAlias = RetryAfter | NextCandidate | FailRound
 
 
 def decide_retry(failed: FailedAttempt) -> RetryDecision:
     """Name what follows. First matching rule wins; read top to bottom."""
     if failed.ends_turn:
-        return GiveUp(outcome=AttemptOutcome.FAIL_FAST_ABORTED)
+        return FailRound(outcome=AttemptOutcome.FAIL_FAST_ABORTED)
     if names_a_far_moment(failed.retry_after_ms):
         return _leave(failed, AttemptOutcome.FAIL_FAST_ABORTED, LeftBecause.MOMENT_NAMED)
     if not failed.retryable:
@@ -135,12 +134,12 @@ def decide_retry(failed: FailedAttempt) -> RetryDecision:
 
 
 def names_a_far_moment(retry_after_ms: int | None) -> bool:
-    """Whether a provider asked for a wait that nobody sits out."""
+    """Whether a provider asked for a wait that is too long to wait inline."""
     return retry_after_ms is not None and retry_after_ms > PROVIDER_WAIT_INLINE_MS_MAX
 
 
 def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | None:
-    """Return when a provider that is used up or overrun will be back, if nobody waited for it."""
+    """Return when a limited or overloaded provider will be back, unless that was waited for."""
     if not isinstance(error, RateLimitedError | UsageLimitedError | ProviderOverloadedError):
         return None
     if error.retry_after_ms is None:
@@ -154,8 +153,8 @@ def moment_named(error: ProviderError, *, failed_at: datetime) -> datetime | Non
 def backoff_ms(attempt: int, *, jitter: float, retry_after_ms: int | None = None) -> int:
     """Return how long to wait after a failed attempt: twice as long each time, spread by `jitter`.
 
-    What the provider asked for is the least; a part of the smallest wait is added to it, so that
-    those who were all told the same moment do not all come back in it.
+    The provider's own wait is the minimum; a share of the smallest wait is added to it, so that
+    callers that were given the same moment do not all come back in it.
     """
     ceiling_ms = min(PROVIDER_BACKOFF_MS_MAX, PROVIDER_BACKOFF_MS_MIN << attempt)
     own_ms = max(PROVIDER_BACKOFF_MS_MIN, int(ceiling_ms * (1 + jitter) / 2))
@@ -178,10 +177,10 @@ def _unretried(failed: FailedAttempt) -> AttemptOutcome:
 
 def _leave(
     failed: FailedAttempt, outcome: AttemptOutcome, because: LeftBecause | None = None
-) -> MoveOn | GiveUp:
+) -> NextCandidate | FailRound:
     if failed.has_fallback:
-        return MoveOn(outcome=outcome, because=because)
-    return GiveUp(outcome=outcome, because=because)
+        return NextCandidate(outcome=outcome, because=because)
+    return FailRound(outcome=outcome, because=because)
 
 
 PARTS_PER_RETRY: Final = 4  # an answer gives back one part
@@ -212,68 +211,68 @@ def after_success(budget: RetryBudget) -> RetryBudget:
     return RetryBudget(parts=min(_PARTS_MAX, budget.parts + 1))
 
 
-class Closed(Record, tag_field="kind", tag="closed", frozen=True, kw_only=True):
+class CircuitClosed(Record, tag_field="kind", tag="closed", frozen=True, kw_only=True):
     """The route is in use; so many failures in a row were seen last."""
 
     failures_count: int = 0
 
 
-class Resting(Record, tag_field="kind", tag="resting", frozen=True, kw_only=True):
+class CircuitOpen(Record, tag_field="kind", tag="resting", frozen=True, kw_only=True):
     """The route is left alone until a moment."""
 
     until_ms: int
     rest_ms: int
 
 
-class Probing(Record, tag_field="kind", tag="probing", frozen=True, kw_only=True):
+class CircuitHalfOpen(Record, tag_field="kind", tag="probing", frozen=True, kw_only=True):
     """One asker is finding out whether the route is back."""
 
     rest_ms: int
 
 
-Circuit: TypeAlias = Closed | Resting | Probing
+Circuit: TypeAlias = CircuitClosed | CircuitOpen | CircuitHalfOpen
 
-CLOSED: Final = Closed()
+CLOSED: Final = CircuitClosed()
 
 
-class Passage(StrEnum):
+class CircuitPermit(StrEnum):
     """How a route may be asked now."""
 
     FREE = "free"
-    PROBE = "probe"  # once, on behalf of everybody
-    ONCE = "once"  # there is nobody else to ask
+    PROBE = "probe"  # once, on behalf of all callers
+    ONCE = "once"  # no other candidate remains
     PASSED_OVER = "passed_over"
 
 
-def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, Passage]:
-    """Return how the route may be asked, and the circuit once it is asked so."""
+def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, CircuitPermit]:
+    """Return how the route may be asked, and the circuit after such a request."""
     match circuit:
-        case Closed():
-            return circuit, Passage.FREE
-        case Resting(until_ms=until_ms, rest_ms=rest_ms) if now_ms >= until_ms:
-            return Probing(rest_ms=rest_ms), Passage.PROBE
-        case Resting() | Probing():
-            return circuit, Passage.PASSED_OVER if has_fallback else Passage.ONCE
+        case CircuitClosed():
+            return circuit, CircuitPermit.FREE
+        case CircuitOpen(until_ms=until_ms, rest_ms=rest_ms) if now_ms >= until_ms:
+            return CircuitHalfOpen(rest_ms=rest_ms), CircuitPermit.PROBE
+        case CircuitOpen() | CircuitHalfOpen():
+            return circuit, CircuitPermit.PASSED_OVER if has_fallback else CircuitPermit.ONCE
         case _:
             assert_never(circuit)
 
 
 def after_answer() -> Circuit:
-    """Return the circuit of a route that answered, be it with a refusal."""
+    """Return the circuit of a route that answered, a refusal included."""
     return CLOSED
 
 
 def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
     """Return the circuit after a failure that may pass by itself."""
     match circuit:
-        case Closed(failures_count=count) if count + 1 < PROVIDER_CIRCUIT_FAILURES_COUNT_MAX:
-            return Closed(failures_count=count + 1)
-        case Closed():
+        case CircuitClosed(failures_count=count) if count + 1 < PROVIDER_CIRCUIT_FAILURES_COUNT_MAX:
+            return CircuitClosed(failures_count=count + 1)
+        case CircuitClosed():
             return _rested(PROVIDER_CIRCUIT_REST_MS_MIN, now_ms)
-        case Probing(rest_ms=rest_ms):
+        case CircuitHalfOpen(rest_ms=rest_ms):
             return _rested(min(2 * rest_ms, PROVIDER_CIRCUIT_REST_MS_MAX), now_ms)
-        case Resting():
-            return circuit  # asked out of need: that must not put the probe off for ever
+        case CircuitOpen():
+            return circuit  # asked for lack of another candidate: that must not postpone the probe
         case _:
             assert_never(circuit)
 
@@ -281,13 +280,13 @@ def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
 def after_broken_off_probe(circuit: Circuit, *, now_ms: int) -> Circuit:
     """Return the circuit when the asker that probed it went away without an outcome."""
     match circuit:
-        case Probing(rest_ms=rest_ms):
-            return Resting(until_ms=now_ms, rest_ms=rest_ms)
-        case Closed() | Resting():
+        case CircuitHalfOpen(rest_ms=rest_ms):
+            return CircuitOpen(until_ms=now_ms, rest_ms=rest_ms)
+        case CircuitClosed() | CircuitOpen():
             return circuit
         case _:
             assert_never(circuit)
 
 
-def _rested(rest_ms: int, now_ms: int) -> Resting:
-    return Resting(until_ms=now_ms + rest_ms, rest_ms=rest_ms)
+def _rested(rest_ms: int, now_ms: int) -> CircuitOpen:
+    return CircuitOpen(until_ms=now_ms + rest_ms, rest_ms=rest_ms)

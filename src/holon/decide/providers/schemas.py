@@ -1,12 +1,12 @@
-"""Source tool schemas to the form a provider is sent.
+"""Tool schemas: emission of source schemas in the form a provider is sent.
 
-Owns:  reading the schemas this runtime writes for its own tools; nothing is changed here; relaxed
-       and strict emission, the way back for arguments, and what is wrong with a schema.
-Rule 1: `accepts` judges the kind of a value, not its bounds: those are the strict decoder's.
+Owns:  reading the schemas this runtime writes for its own tools; relaxed and strict emission, the
+       inverse mapping for arguments, and the validation of a schema.
+Rule 1: `accepts` judges the kind of a value, not its bounds: the strict decoder checks those.
 Rule 2: relaxed emission closes every object and changes nothing else.
 Rule 3: strict emission closes every object and requires every field; what the source left optional
-        becomes nullable. A bound that strict mode has no keyword for is told in the description.
-Rule 4: only places that hold a schema are rewritten. A field that happens to be called `default`
+        becomes nullable. A bound that strict mode has no keyword for goes into the description.
+Rule 4: only positions that hold a schema are rewritten. A field that happens to be called `default`
         and an enum value that looks like a schema are left as they are.
 Rule 5: the same source gives the same keys in the same order: a schema is part of the prompt.
 """
@@ -25,7 +25,7 @@ from holon.model.values import JsonValue
 PATH_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\[\]]*\]")
 _SHOWN_VALUES_COUNT_MAX: Final = 12
 
-_KIND_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+_KIND_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "string": "a text",
         "integer": "a whole number",
@@ -36,7 +36,7 @@ _KIND_WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "null": "null",
     }
 )
-_BOUND_WORDS: Final = (
+_BOUND_FORMS: Final = (
     ("minimum", "at least {}"),
     ("maximum", "at most {}"),
     ("minLength", "at least {} characters"),
@@ -73,7 +73,7 @@ def is_of_kind(schema: JsonValue, kind: str) -> bool:
 
 
 def accepts(value: JsonValue, schema: JsonValue) -> bool:
-    """Whether a value is of the kind an alternative, or one of its own, is about."""
+    """Whether a value is of the kind of an alternative, or of one nested in it."""
     parts = branches_of(schema)
     if len(parts) != 1 or parts[0] is not schema:
         return any(accepts(value, part) for part in parts)
@@ -121,21 +121,21 @@ def _inside(schema: Mapping[str, JsonValue], step: str) -> JsonValue:
 
 
 def expected_form(schema: JsonValue) -> str:
-    """What a place wants, in words."""
+    """Describe what a schema position requires."""
     return " or ".join(_branch_form(branch) for branch in branches_of(schema)) or "a value"
 
 
 def _branch_form(schema: Mapping[str, JsonValue]) -> str:
     if isinstance(values := schema.get("enum"), list):
-        shown = ", ".join(map(str, values[:_SHOWN_VALUES_COUNT_MAX]))
-        return f"one of {shown}"
-    words = " or ".join(_KIND_WORDS.get(kind, kind) for kind in kinds_of(schema)) or "a value"
+        listed = ", ".join(map(str, values[:_SHOWN_VALUES_COUNT_MAX]))
+        return f"one of {listed}"
+    form_text = " or ".join(_KIND_NAMES.get(kind, kind) for kind in kinds_of(schema)) or "a value"
     if is_of_kind(schema, "array"):
-        words = f"{words}, each {expected_form(schema.get('items'))}"
+        form_text = f"{form_text}, each {expected_form(schema.get('items'))}"
     if is_of_kind(schema, "object") and isinstance(schema.get("properties"), dict):
-        words = f"{words} with {_fields_form(schema)}"
-    bounds = [form.format(schema[name]) for name, form in _BOUND_WORDS if name in schema]
-    return f"{words} ({', '.join(bounds)})" if bounds else words
+        form_text = f"{form_text} with {_fields_form(schema)}"
+    bounds = [form.format(schema[name]) for name, form in _BOUND_FORMS if name in schema]
+    return f"{form_text} ({', '.join(bounds)})" if bounds else form_text
 
 
 def _fields_form(schema: Mapping[str, JsonValue]) -> str:
@@ -147,7 +147,7 @@ def _fields_form(schema: Mapping[str, JsonValue]) -> str:
 def emit_schema(schema: JsonValue, mode: SchemaMode, *, takes_bounds: bool = True) -> JsonValue:
     """Return the schema a provider is sent for a source schema.
 
-    A wire whose strict mode takes no bounds of numbers and lists is told them in words.
+    A wire whose strict mode has no bounds of numbers and lists gets them in the description.
     """
     if mode is SchemaMode.RELAXED:
         return _relaxed(schema)
@@ -160,7 +160,7 @@ _NAMED_SCHEMAS: Final = ("properties", "$defs", "definitions", "patternPropertie
 _LISTED_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE_SCHEMAS: Final = ("items", "not", "contains", "additionalProperties")
 
-# What strict mode takes. Everything else is dropped or, where it bounds a value, put into words.
+# What strict mode accepts. Everything else is dropped or, if it bounds a value, described.
 _STRICT_KEYWORDS: Final = frozenset({
     "type", "description", "properties", "required", "additionalProperties", "items", "anyOf",
     "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
@@ -173,7 +173,7 @@ _BOUNDS: Final = frozenset({
 _STRICT_FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
-_TOLD_KEYWORDS: Final = (
+_DESCRIBED_KEYWORDS: Final = (
     "default", "format", "minLength", "maxLength", "uniqueItems", *sorted(_BOUNDS),
 )  # fmt: skip
 
@@ -228,21 +228,21 @@ def _with_any_of(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 def _strict_keywords(
     schema: Mapping[str, JsonValue], taken: frozenset[str]
 ) -> dict[str, JsonValue]:
-    kept = {
+    keywords = {
         keyword: value
         for keyword, value in schema.items()
         if keyword in taken or (keyword == "format" and value in _STRICT_FORMATS)
     }
-    told = ", ".join(
+    described = ", ".join(
         f"{keyword} {msgspec.json.encode(schema[keyword]).decode()}"
-        for keyword in _TOLD_KEYWORDS
-        if schema.get(keyword) is not None and keyword not in kept
+        for keyword in _DESCRIBED_KEYWORDS
+        if schema.get(keyword) is not None and keyword not in keywords
     )
-    if told:
-        description = kept.get("description")
-        said = f"{description} " if isinstance(description, str) and description else ""
-        kept["description"] = f"{said}({told})"
-    return kept
+    if described:
+        description = keywords.get("description")
+        prefix = f"{description} " if isinstance(description, str) and description else ""
+        keywords["description"] = f"{prefix}({described})"
+    return keywords
 
 
 def _require_every_field(emitted: dict[str, JsonValue], source: Mapping[str, JsonValue]) -> None:
@@ -276,7 +276,7 @@ def _nullable(schema: JsonValue) -> JsonValue:
 
 
 def _accepts_null(schema: JsonValue) -> bool:
-    """Tell whether a schema means to take null: by its types, its values or one of its branches."""
+    """Whether a schema already accepts null: by its types, its values or one of its branches."""
     if not isinstance(schema, dict):
         return False
     branches = schema.get("anyOf")
@@ -302,7 +302,7 @@ def _types(schema: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def _type_of_values(schema: Mapping[str, JsonValue]) -> JsonValue:
-    """The types of the values a schema lists: strict mode wants them said."""
+    """The types of the values a schema lists, which strict mode requires."""
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     if not isinstance(values, list | tuple):
         return None

@@ -1,11 +1,11 @@
-"""How many tokens a text will cost, before anybody has counted them.
+"""Token estimates: the expected cost of a text before a provider reports it.
 
-Owns:  the estimate. A calibration says how many bytes a token of some model has, as far as what its
-       provider reports tells.
-Rule 1: whole numbers only, so that an estimate is the same everywhere.
+Owns:  the estimate, and its calibration: bytes per token of a model, learned from what its provider
+       reports.
+Rule 1: whole numbers only, so that an estimate is the same on every machine.
 Rule 2: a calibration stays within bounds, whatever was reported: a wrong figure makes a prompt
-        smaller or larger than it could be, and never absurd.
-Rule 3: usage that was not reported, or cannot be true, is estimated and says so. No calibration
+        moderately smaller or larger, never absurd.
+Rule 3: usage that is not reported, or cannot be true, is estimated and marked so. No calibration
         learns from an estimate.
 """
 
@@ -36,7 +36,7 @@ UNCALIBRATED: Final = Calibration()
 
 
 def estimated_tokens(text: str, calibration: Calibration = UNCALIBRATED) -> int:
-    """Return about how many tokens a text has; one that says something has at least one."""
+    """Return the estimated tokens of a text; one that is not empty has at least one."""
     return tokens_of_bytes(utf8_bytes(text), calibration)
 
 
@@ -54,8 +54,8 @@ def calibrated(old: Calibration, *, request_bytes: int, reported_tokens: int) ->
     """Return what is known after a request of so many bytes was counted."""
     if reported_tokens < 1 or request_bytes < CALIBRATION_REQUEST_BYTES_MIN:
         return old
-    seen = _within_bounds(request_bytes * _MILLI // reported_tokens)
-    mean = (old.token_millibytes * _OLD_WEIGHT + seen * (_WEIGHTS - _OLD_WEIGHT)) // _WEIGHTS
+    millibytes = _within_bounds(request_bytes * _MILLI // reported_tokens)
+    mean = (old.token_millibytes * _OLD_WEIGHT + millibytes * (_WEIGHTS - _OLD_WEIGHT)) // _WEIGHTS
     return Calibration(token_millibytes=_within_bounds(mean))
 
 
@@ -67,19 +67,19 @@ def counted_usage(
     calibration: Calibration = UNCALIBRATED,
 ) -> TokenUsage:
     """Return what a round used: as reported, as far as that can be true."""
-    told = reported or TokenUsage()
-    read, written = told.input_tokens, told.output_tokens
+    usage = reported or TokenUsage()
+    read, written = usage.input_tokens, usage.output_tokens
     if read < 1:
         read = tokens_of_bytes(read_bytes, calibration)
     if written < 1:
         written = tokens_of_bytes(written_bytes, calibration)
-    if (read, written) == (told.input_tokens, told.output_tokens):
-        return told
+    if (read, written) == (usage.input_tokens, usage.output_tokens):
+        return usage
     return TokenUsage(
         input_tokens=read,
         output_tokens=written,
-        cache_read_tokens=max(0, told.cache_read_tokens),
-        cache_creation_tokens=max(0, told.cache_creation_tokens),
+        cache_read_tokens=max(0, usage.cache_read_tokens),
+        cache_creation_tokens=max(0, usage.cache_creation_tokens),
         is_estimated=True,
     )
 

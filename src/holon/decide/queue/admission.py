@@ -1,12 +1,12 @@
-"""The checks at the door, in the order they run.
+"""Admission: the checks on an ingress request, in order, and the envelope it becomes.
 
-Owns:  every reason why a request for a known agent may not become a message; how an admitted
-       request is turned into an envelope, and under which keys it is queued.
-Rule 1: a check sees the request and its target and answers with a refusal or with nothing.
-Rule 2: the order of CHECKS is the order in which a caller learns what is wrong: first what can
-        never be right, then what is too much, then what may be right later. Sizes are those of the
-        wire form, so that one rule fits every kind of body.
-Rule 3: a refused request leaves no trace; the reasons to refuse are in decide/admission_checks.
+Owns:  every reason why a request for a known agent may not become a message; the envelope of an
+       admitted request, and the keys under which it is queued.
+Rule 1: a check takes the request and its target and returns a refusal or None.
+Rule 2: CHECKS are ordered: first what can never be right, then what is too large or too many, then
+        what may be right later. Sizes are those of the wire form, so that one rule fits every kind
+        of body.
+Rule 3: a refused request leaves no trace.
 Rule 4: provenance comes from how the request arrived. What a caller claims about itself can only
         get it refused, and metadata never binds.
 Rule 5: a message is bound to work, task or wait only when the runtime itself sent it.
@@ -73,7 +73,7 @@ ORIGINS: Final[Mapping[MessageKind, tuple[type[Origin], ...]]] = MappingProxyTyp
     }
 )
 
-# What comes in here is an outsider's word, whichever transport carries it.
+# A callback carries an outsider's content, whichever transport delivers it.
 _PUBLIC_SURFACES: Final = frozenset(
     {DeliverySurface.HTTP_PUBLIC_ENQUEUE, DeliverySurface.HTTP_WEBHOOK}
 )
@@ -161,7 +161,7 @@ def _check_key(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
 
 
 def key_refusal(key: str | None) -> Refusal | None:
-    """Say why a text is no idempotency key, or nothing when it is one or there is none."""
+    """Return why a text is no idempotency key, or None when it is one or absent."""
     if key is None or (len(key) <= IDEMPOTENCY_KEY_CHARS_MAX and _KEY_FORM.fullmatch(key)):
         return None
     return Refusal(
@@ -212,8 +212,8 @@ def _check_room(request: IngressRequest, target: AdmissionTarget) -> Refusal | N
 def _rejoins(request: IngressRequest) -> bool:
     """Whether this is work of the agent's own coming back, which is never turned away.
 
-    The stopped boundary is there for what comes from outside; a result that found its agent
-    stopped or flooded waits in the queue, or it would be lost.
+    The stopped boundary refuses outside input only; a result that finds its agent stopped or
+    flooded waits in the queue, since it would be lost otherwise.
     """
     return request.kind is MessageKind.TASK_RESULT
 
@@ -230,7 +230,7 @@ def _refuse_ceiling(message: str, *, field: str) -> Refusal:
 def _refuse_oversize(request: IngressRequest, *, bytes_max: int) -> Refusal | None:
     body = request.body
     if isinstance(body, TextBody) and _TEXT_CHAR_BYTES_MAX * (len(body.text) + 10) <= bytes_max:
-        return None  # it fits, however it is written
+        return None  # its size is below the bound in any encoding
     size_bytes = len(msgspec.json.encode(body))
     if size_bytes <= bytes_max:
         return None
@@ -305,7 +305,7 @@ def decide_admission(
     message_id: MessageId,
     now: datetime,
 ) -> Admission:
-    """Admit the request as a message, or say why not. `target` is the agent it names, if any."""
+    """Admit the request as a message, or refuse it. `target` is the agent it names, if any."""
     if target is None:
         return refuse_unknown(request.agent_id)
     refusal = first_refusal(request, target)
@@ -352,8 +352,8 @@ def trigger_kind_of(kind: MessageKind) -> TriggerKind | None:
 
 def body_digest(request: IngressRequest) -> str:
     """Return a hash of what was asked, the same for every order of the same JSON."""
-    asked = (request.kind, request.origin, request.body, request.priority)
-    return hashlib.sha256(_DIGESTED.encode(asked)).hexdigest()
+    digested = (request.kind, request.origin, request.body, request.priority)
+    return hashlib.sha256(_DIGESTED.encode(digested)).hexdigest()
 
 
 def _may_bind(authority: AuthorityClass, surface: DeliverySurface) -> bool:

@@ -1,10 +1,10 @@
-"""What weight content carries: authority from origin and door, trust from authority.
+"""Authority: the weight of content, from its origin and admission context.
 
-Owns:  which doors each origin may come through, and what it is worth there.
-Rule 1: an origin speaks with its own weight only through a door that can vouch for it. Through any
-        other door it is evidence: a claim never raises anything.
-Rule 2: a door alone raises nothing either. A stranger's words brought in by the operator's tools
-        are still a stranger's words.
+Owns:  the admission contexts each origin may use with its own weight, and that weight.
+Rule 1: an origin has its own authority only through an admission context that can vouch for it.
+        Through any other context it is evidence: a claim never raises anything.
+Rule 2: a context alone raises nothing either. A stranger's text brought in by the operator's tools
+        is still a stranger's text.
 Rule 3: trust is a second name for authority, kept for older readers. It is never decided apart.
 """
 
@@ -26,20 +26,20 @@ from holon.model.queue import (
     WebhookOrigin,
 )
 
-OPERATOR_DOORS: Final = frozenset(
+OPERATOR_CONTEXTS: Final = frozenset(
     {
         AdmissionContext.CONTROL_AUTHENTICATED,
         AdmissionContext.OPERATOR_TRANSPORT_AUTHENTICATED,
         AdmissionContext.LOCAL_PROCESS,
     }
 )
-RUNTIME_DOORS: Final = frozenset({AdmissionContext.RUNTIME_OWNED})
-CAPABILITY_DOORS: Final = frozenset({AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY})
-EVERY_DOOR: Final = frozenset(AdmissionContext)
+RUNTIME_CONTEXTS: Final = frozenset({AdmissionContext.RUNTIME_OWNED})
+CAPABILITY_CONTEXTS: Final = frozenset({AdmissionContext.EXTERNAL_TRIGGER_CAPABILITY})
+ALL_CONTEXTS: Final = frozenset(AdmissionContext)
 
 # A webhook that comes with the control token, by the operator's socket, or with the secret of its
 # source was set up by the operator.
-_CONFIGURED_DOORS: Final = frozenset(
+_CONFIGURED_CONTEXTS: Final = frozenset(
     {
         AdmissionContext.CONTROL_AUTHENTICATED,
         AdmissionContext.LOCAL_PROCESS,
@@ -47,7 +47,7 @@ _CONFIGURED_DOORS: Final = frozenset(
     }
 )
 
-# From the one that weighs most to the one that weighs least.
+# From the highest authority to the lowest.
 AUTHORITY_ORDER: Final = (
     AuthorityClass.OPERATOR_INSTRUCTION,
     AuthorityClass.RUNTIME_INSTRUCTION,
@@ -69,13 +69,13 @@ def doors_of(origin: Origin) -> frozenset[AdmissionContext]:
     """Return the admission contexts through which this origin may come in at all."""
     match origin:
         case OperatorOrigin():
-            return OPERATOR_DOORS
+            return OPERATOR_CONTEXTS
         case TimerOrigin() | SystemOrigin() | TaskOrigin():
-            return RUNTIME_DOORS
+            return RUNTIME_CONTEXTS
         case CallbackOrigin():
-            return CAPABILITY_DOORS
+            return CAPABILITY_CONTEXTS
         case WebhookOrigin() | ChannelOrigin():
-            return EVERY_DOOR
+            return ALL_CONTEXTS
         case _:
             assert_never(origin)
 
@@ -92,7 +92,7 @@ def derive_authority(origin: Origin, admission: AdmissionContext) -> AuthorityCl
         case CallbackOrigin():
             return AuthorityClass.INTEGRATION_SIGNAL
         case WebhookOrigin():
-            if admission in _CONFIGURED_DOORS:
+            if admission in _CONFIGURED_CONTEXTS:
                 return AuthorityClass.INTEGRATION_SIGNAL
             return AuthorityClass.EXTERNAL_EVIDENCE
         case ChannelOrigin():

@@ -1,8 +1,8 @@
-"""The commits the desks make: control, timers, work items, tasks, waits and wake hints.
+"""Commits of services: control, timers, work items, tasks, waits and wake hints.
 
 Owns:  each durable operator or runtime act that is not part of a turn, as one commit.
-Rule 1: what belongs together is one commit: a cancelled timer and its voided ticks, a task's end
-        and the message and wait that tell of it, a stop and the turn it cuts off.
+Rule 1: what must become durable together is one commit: a cancelled timer and its voided ticks, a
+        task's end with its message and wait, a stop and the turn it cuts off.
 """
 
 from collections.abc import Sequence
@@ -139,7 +139,7 @@ def fire_commit(
                 )
             )
     return Commit(
-        # The count tells a slot that comes a second time, after the clock was set back, from a
+        # The count distinguishes a slot that comes a second time, after a clock setback, from a
         # repeat of its fire.
         commit_id=f"fire:{timer.id}:{to_micros(slot)}:{timer.fire_count}",
         at=now,
@@ -174,7 +174,7 @@ def slot_of(timer: TimerRecord) -> datetime:
 def cancel_timer_changes(
     timer: TimerRecord, queued_ticks: Sequence[MessageId]
 ) -> tuple[tuple[Change, ...], tuple[Expect, ...]]:
-    """Stop a timer, void its queued ticks and end the wait that stood on it."""
+    """Stop a timer, void its queued ticks and end the wait that depended on it."""
     changes: list[Change] = [CancelTimer(agent_id=timer.agent_id, timer_id=timer.id)]
     expects: list[Expect] = [TimerAtSlot(timer_id=timer.id, slot=slot_of(timer))]
     for message_id in queued_ticks:
@@ -193,7 +193,7 @@ def cancel_timer_changes(
 def expire_wait_commit(
     wait: WaitRecord, tick: Admitted, *, expects: tuple[Expect, ...], now: datetime
 ) -> Commit:
-    """A wait's deadline passed: say so to the agent, in the commit that ends the wait."""
+    """A wait's deadline passed: inform the agent in the commit that ends the wait."""
     return Commit(
         commit_id=f"wait:{wait.id}:expired",
         at=now,
@@ -212,10 +212,10 @@ def expire_wait_commit(
 
 
 class TaskEnd(Record, frozen=True, kw_only=True):
-    """A task's terminal step with everyone who must hear of it."""
+    """A task's terminal step with its result message and the waits it ends."""
 
     advance: AdvanceTask
-    result: Admitted | None  # absent when the agent is archived: nobody will read it
+    result: Admitted | None  # absent when the agent is archived: it will not be read
     waits: tuple[WaitRecord, ...] = ()
 
 
@@ -253,7 +253,7 @@ class OperatorQuestion(Record, frozen=True, kw_only=True):
 def ask_operator_commit(
     question: OperatorQuestion, *, snapshot: AgentSnapshot, now: datetime
 ) -> Commit:
-    """Open an operator wait on the item and tell the operator once."""
+    """Open an operator wait on the item and inform the operator once."""
     agent = snapshot.agent
     brief = BriefRecord(
         id=question.brief_id,

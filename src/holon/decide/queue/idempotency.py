@@ -1,8 +1,8 @@
-"""Records that a caller may ask for twice and gets once.
+"""Idempotent records: the same key gives the same record.
 
-Owns:  the id a record gets from its agent and an idempotency key. Pure.
-Rule 1: the same key gives the same id, so the second request finds what the first one made.
-Rule 2: a key is one agent's: the same text under another agent is another key.
+Owns:  the id of a record, derived from its agent and an idempotency key.
+Rule 1: the same key gives the same id, so a second request finds the record of the first.
+Rule 2: a key belongs to one agent: the same text under another agent is another key.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.values import AgentId, IdPrefix
 
 _DIGEST_CHARS: Final = 32
-# What every id that comes from a key looks like, and no id that was made up: those are shorter.
+# The form of every id that comes from a key; random ids are shorter.
 KEYED_RECORD_GLOB: Final = "*_" + "[0-9a-f]" * _DIGEST_CHARS
 KEYED_REQUEST_GLOB: Final = f"{IdPrefix.REQUEST.value}_" + "[0-9a-f]" * _DIGEST_CHARS
 
@@ -29,8 +29,8 @@ def keyed_id(prefix: IdPrefix, agent_id: AgentId, key: str) -> str:
 
 def keyed_request(agent_id: AgentId, key: str, *, content: str) -> str:
     """Return the name of a request: the same only for the same key and the same content."""
-    told = f"{keyed_id(IdPrefix.REQUEST, agent_id, key)}\0{content}"
-    digest = hashlib.sha256(told.encode()).hexdigest()
+    name = f"{keyed_id(IdPrefix.REQUEST, agent_id, key)}\0{content}"
+    digest = hashlib.sha256(name.encode()).hexdigest()
     return f"{IdPrefix.REQUEST.value}_{digest[:_DIGEST_CHARS]}"
 
 

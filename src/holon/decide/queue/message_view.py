@@ -1,22 +1,21 @@
-"""A message as the model reads it: where it came from, and what it says, kept apart.
+"""Messages as the model reads them: provenance lines and fenced content.
 
-Owns:  the lines that name a message's provenance, and which words in it are whose; the one rule by
-       which labels, memory and guards say what a turn is worth; the bodies of system and timer
-       ticks. A plain wake hint says nothing: its tick is blank, and a blank tick is a sign of life,
-       not a turn.
+Owns:  the provenance lines of a message and the authority of each part of it; the rule by which
+       labels, memory and guards rate a turn; the bodies of system and timer ticks. A plain wake
+       hint has no content: its tick is blank, a liveness signal and no turn.
 Rule 1: each message names its kind, origin, authority, surface and admission, a line each, and its
         body stands inside its own fence (decide/text/fencing).
-Rule 2: what a message of the runtime only carries is not the runtime's: it stands in a fence of its
-        own. The words of a trigger are a signal of that integration, since its address vouched for
-        them; the output of a task is evidence.
-Rule 3: the labels are never cut; a body that is too long loses its middle, and says so.
-Rule 4: a turn is worth the least of the messages it was shown. What a message of the runtime only
-        carries, the words of a trigger or the output of a task, is evidence.
-Rule 5: a turn that the runtime starts by itself goes on with the turn before it, and a follow-up
-        with the message its chain began with: neither is worth more.
-Rule 6: what a turn reads by its own calls does not count: whoever started it asked for that.
-Rule 7: what a tick carries of others stays theirs: decide/queue/message_view shows each parked body
-        under its own label, apart from what the runtime says.
+Rule 2: content that a runtime message only carries is not the runtime's: it stands in a fence of
+        its own. Trigger content is a signal of that integration, since its address vouched for it;
+        the output of a task is evidence.
+Rule 3: the labels are never cut; a body that is too long loses its middle, and a line says so.
+Rule 4: a turn has the lowest authority of the messages it was shown. Content that a runtime message
+        carries, from a trigger or a task, is evidence.
+Rule 5: a turn that the runtime starts by itself inherits from the turn before it, and a follow-up
+        from the message its chain began with: neither has higher authority.
+Rule 6: what a turn reads by its own calls does not count, since the turn's starter caused it.
+Rule 7: a parked hint keeps its label: a tick shows each parked body under its own provenance, apart
+        from the runtime's text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,11 +52,11 @@ from holon.model.wake import TimerRecord, WaitRecord, WakeHint
 
 WAKE_HINT_SUBSYSTEM: Final = "wake_hint"
 HINTS_FIELD: Final = "wake_hints"
-_TOLD_OF_HINT: Final = ("source", "resource", "reason", "description", "content_type")
+_SHOWN_OF_HINT: Final = ("source", "resource", "reason", "description", "content_type")
 
 
 class _Carried(Record, frozen=True, kw_only=True):
-    """Words a message only brings: what they are worth, and what is known of their source."""
+    """Content a message only carries: its authority, and what is known of its source."""
 
     authority_class: AuthorityClass
     told: tuple[tuple[str, str], ...]
@@ -105,7 +104,7 @@ def render_message(
 
 
 def authority_shown(message: MessageEnvelope) -> AuthorityClass:
-    """Return what a message's body is worth: what it only carries is not worth more for that."""
+    """Return the authority of a message's body: carried content keeps its own."""
     carried = next(_carried_by(message), None)
     if carried is None:
         return message.authority_class
@@ -113,7 +112,7 @@ def authority_shown(message: MessageEnvelope) -> AuthorityClass:
 
 
 def body_text(body: MessageBody) -> str:
-    """Return what a body says, as text."""
+    """Return the content of a body as text."""
     match body:
         case TextBody(text=text):
             return text
@@ -149,19 +148,19 @@ def _carried_by(message: MessageEnvelope) -> Iterator[_Carried]:
 def _hint(hint: JsonValue) -> _Carried:
     if not isinstance(hint, dict):
         return _signal((), msgspec.json.encode(hint).decode())
-    told = tuple(
+    details = tuple(
         (name, quoted(msgspec.json.encode(hint[name]).decode()))
-        for name in _TOLD_OF_HINT
+        for name in _SHOWN_OF_HINT
         if hint.get(name) is not None
     )
     body = hint.get("body")
     text = body if isinstance(body, str) else msgspec.json.encode(body).decode()
-    return _signal(told, "(no content)" if body is None else text)
+    return _signal(details, "(no content)" if body is None else text)
 
 
-def _signal(told: tuple[tuple[str, str], ...], text: str) -> _Carried:
+def _signal(details: tuple[tuple[str, str], ...], text: str) -> _Carried:
     """Every hint came by the address of a trigger or from the operator's own control plane."""
-    return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, told=told, text=text)
+    return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, told=details, text=text)
 
 
 INSTRUCTIONS: Final = frozenset(
@@ -171,8 +170,8 @@ INSTRUCTIONS: Final = frozenset(
 
 def worth_of(messages: Iterable[MessageEnvelope]) -> AuthorityClass:
     """Return the weakest of some messages; nothing known is worth nothing."""
-    worth = [_worth(message) for message in messages]
-    return lowest(worth) if worth else AuthorityClass.EXTERNAL_EVIDENCE
+    authorities = [_worth(message) for message in messages]
+    return lowest(authorities) if authorities else AuthorityClass.EXTERNAL_EVIDENCE
 
 
 def authority_of(log: TurnLog) -> AuthorityClass:
@@ -199,7 +198,7 @@ def turn_authority(
 
 
 def is_tainted(authority: AuthorityClass) -> bool:
-    """Whether somebody from outside had a word in what is worth this."""
+    """Whether content of this authority came from outside."""
     return authority not in INSTRUCTIONS
 
 
@@ -223,7 +222,7 @@ def hint_refs(hints: Sequence[WakeHint]) -> dict[str, str]:
 
 
 def continue_text(weighed: WeighedItem) -> str:
-    """Go on with the current item."""
+    """Continue with the current item."""
     return f"Continue the current work item {weighed.item.id}: {_short(weighed.item.objective)}"
 
 
@@ -257,12 +256,12 @@ def expired_text(wait: WaitRecord) -> str:
 
 def timer_text(timer: TimerRecord, *, late_by_ms: int = 0) -> str:
     """A timer came due, maybe a while ago: one tick makes up for every slot that was missed."""
-    said = f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
+    text = f"Timer {timer.id} came due: {_short(timer.summary or 'no summary given')}"
     if late_by_ms < TIMER_LATE_MS_MIN:
-        return said
-    return f"{said} (late_by: {timedelta(seconds=late_by_ms // SECOND_MS)})"
+        return text
+    return f"{text} (late_by: {timedelta(seconds=late_by_ms // SECOND_MS)})"
 
 
 def _short(text: str) -> str:
-    """Recorded words in a sentence of ours: on one line, nothing hidden, and bounded."""
+    """Recorded text inside a runtime sentence: on one line, nothing hidden, and bounded."""
     return quoted_line(text, chars_max=EVENT_TEXT_CHARS_MAX)

@@ -1,16 +1,16 @@
-"""Which queued message an agent takes next.
+"""The next message: order of service and interjection.
 
 Owns:  the order of service between bands and the bound on how long a band may be passed over; the
-       four conditions, and the text the model will read.
+       four conditions for an interjection, and the text the model reads of it.
 Rule 1: the most urgent band is served first; within a band, the oldest message.
 Rule 2: after CLAIMS_PASSED_OVER_COUNT_MAX picks in a row that passed over the oldest message, that
         message is served whatever its band. So a message with k older ones before it is served
         after at most (k + 1) × (CLAIMS_PASSED_OVER_COUNT_MAX + 1) picks, however many urgent ones
-        keep arriving. A pick counts whether or not it starts a turn: whoever may write to an agent
-        that waits for its operator would otherwise keep the operator's answer waiting as well.
+        keep arriving. A pick counts whether or not it starts a turn: otherwise any sender could
+        delay the operator's answer to an agent that waits for its operator.
 Rule 3: only an operator prompt, of operator origin, trusted as the operator, in the interject band,
         may enter a running turn. Everything else waits for a turn of its own.
-Rule 4: every safe point lets in the same messages; the point is kept so that people can see it.
+Rule 4: every safe point admits the same messages; the point is recorded for readers of the log.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ InterjectionDecision: TypeAlias = Interject | LeaveQueued
 
 
 def decide_interjection(message: MessageEnvelope, point: SafePoint) -> InterjectionDecision:
-    """Say whether the message may enter here. First matching rule wins."""
+    """Decide whether the message may enter here. The first matching rule wins."""
     if message.priority is not Priority.INTERJECT:
         return LeaveQueued(reason="priority_not_interject")
     if message.kind is not MessageKind.OPERATOR_PROMPT:

@@ -1,11 +1,11 @@
-"""Whether a webhook was signed by whom it says it was.
+"""Webhook signatures: verification over the raw body.
 
-Owns:  the signature scheme of Standard Webhooks over the raw body: id, moment and content, joined
-       by dots, under HMAC-SHA256; and that of GitHub, over the content alone. Which headers carry
-       them is the door's to know.
-Rule 1: whatever is missing, given twice, too old or too new is refused; nothing is taken on trust
-        because a secret is missing.
-Rule 2: signatures are compared as bytes, in constant time, whichever spelling they came in.
+Owns:  the signature scheme of Standard Webhooks (id, timestamp and content, joined by dots, under
+       HMAC-SHA256), and that of GitHub, over the content alone. The HTTP surface knows which
+       headers carry them.
+Rule 1: a signature that is missing, given twice, too old or too new is refused; a missing secret
+        never makes a request trusted.
+Rule 2: signatures are compared as bytes, in constant time, in either encoding.
 """
 
 import binascii
@@ -48,13 +48,13 @@ def verified_id(
     alone = len(head.signatures) == len(head.ids) == len(head.timestamps) == 1
     if not secret or not alone:
         return None
-    (given,), (request_id,), (timestamp,) = head.signatures, head.ids, head.timestamps
+    (signature,), (request_id,), (timestamp,) = head.signatures, head.ids, head.timestamps
     if _ID.fullmatch(request_id) is None or len(request_id) > IDEMPOTENCY_KEY_CHARS_MAX:
         return None
     if not _is_fresh(timestamp, now=now):
         return None
     expected = hmac.digest(secret, b".".join((request_id, timestamp, body)), "sha256")
-    if not any(hmac.compare_digest(offered, expected) for offered in _offered(given)):
+    if not any(hmac.compare_digest(offered, expected) for offered in _offered(signature)):
         return None
     return request_id.decode("ascii")
 
@@ -67,10 +67,10 @@ def verified_hub_key(secret: bytes | None, signatures: Sequence[bytes], body: by
     """
     if not secret or len(signatures) != 1:
         return None
-    spelled = signatures[0].removeprefix(_HUB_SCHEME)
-    if not signatures[0].startswith(_HUB_SCHEME) or _HEX.fullmatch(spelled) is None:
+    hex_digits = signatures[0].removeprefix(_HUB_SCHEME)
+    if not signatures[0].startswith(_HUB_SCHEME) or _HEX.fullmatch(hex_digits) is None:
         return None
-    offered = bytes.fromhex(spelled.decode("ascii"))
+    offered = bytes.fromhex(hex_digits.decode("ascii"))
     if not hmac.compare_digest(offered, hmac.digest(secret, body, "sha256")):
         return None
     return f"hub-{offered.hex()}"
@@ -83,16 +83,16 @@ def _is_fresh(timestamp: bytes, *, now: datetime) -> bool:
     return apart_micros <= WEBHOOK_CLOCK_SKEW_MS_MAX * _MICROS_PER_MS
 
 
-def _offered(given: bytes) -> Iterator[bytes]:
-    """The signatures of the scheme we know, as bytes. There are two while a secret is exchanged."""
-    for part in given.split(b" ")[:WEBHOOK_SIGNATURES_COUNT_MAX]:
-        if not part.startswith(_SCHEME):
+def _offered(header: bytes) -> Iterator[bytes]:
+    """The signatures of the known scheme, as bytes; several while a secret is rotated."""
+    for signature in header.split(b" ")[:WEBHOOK_SIGNATURES_COUNT_MAX]:
+        if not signature.startswith(_SCHEME):
             continue
-        spelled = part[len(_SCHEME) :]
-        if _HEX.fullmatch(spelled):
-            yield bytes.fromhex(spelled.decode("ascii"))
+        encoded = signature[len(_SCHEME) :]
+        if _HEX.fullmatch(encoded):
+            yield bytes.fromhex(encoded.decode("ascii"))
             continue
         try:
-            yield b64decode(spelled, validate=True)
+            yield b64decode(encoded, validate=True)
         except binascii.Error:
             continue

@@ -1,23 +1,22 @@
-"""From a command in the foreground to what the model reads, or to a task.
+"""Commands and command tasks: promotion, status order, results and failures.
 
-Owns:  the order of task statuses and what to do with a report about a task; what makes two commands
-       the same, the record of a promoted command, and the result of each disposition; the terminal
-       status of a command task, its result in words, and its failure artifact; the retrieval status
-       of a look at a task's output.
+Owns:  the order of task statuses and the handling of task reports; command identity, the record of
+       a promoted command and the tool result of each disposition; the terminal status of a command
+       task, its result text and failure artifact; the retrieval status of a task's output.
 Rule 1: a task moves to a later phase or not at all; phases may be skipped.
-Rule 2: every ending shares the last phase, so nothing follows an ending, not even another one.
+Rule 2: every terminal status shares the last phase, so no status follows a terminal one.
 Rule 3: a report that comes too late is no error. It is ignored, and the decision says so.
 Rule 4: two commands are the same when text, directory, shell, login and terminal are the same; the
         digest of these is the key, the command's text is only for reading.
-Rule 5: `disposition` says which fields there are; those of one outcome never mix with another's.
+Rule 5: `disposition` decides which fields a result has; fields of different outcomes never mix.
 Rule 6: files are named only when something was left out of the preview.
-Rule 7: who asked for the end decides first: a stopped agent interrupts, a stopped task is
+Rule 7: the requester of the end decides first: a stopped agent interrupts, a stopped task is
         cancelled. Otherwise exit status 0 completes the task and everything else fails it.
-Rule 8: an end nobody saw is an interruption, and says so.
+Rule 8: an end that was not observed is an interruption, and the result says so.
 Rule 9: a result names the command and how it ended, then shows its output within bounds.
-Rule 10: the record decides. `success` means the end is on record together with something to show
-         for it: files of its output, or a result in words. A terminal status alone is not enough.
-Rule 11: a look that waited in vain is a `timeout`; one that did not wait is `not_ready`.
+Rule 10: the record decides. `success` means a recorded end with something to show for it: output
+         files, or a result text. A terminal status alone is not enough.
+Rule 11: a read that waited in vain is a `timeout`; one that did not wait is `not_ready`.
 """
 
 import hashlib
@@ -73,7 +72,7 @@ class Advance(Record, frozen=True, kw_only=True):
 
 
 class IgnoreLate(Record, frozen=True, kw_only=True):
-    """Leave the record as it stands: the report tells nothing newer."""
+    """Leave the record as it is: the report is not newer."""
 
     current: TaskStatus
     proposed: TaskStatus
@@ -93,7 +92,7 @@ def is_terminal(status: TaskStatus) -> bool:
 
 
 def decide_advance(current: TaskStatus, proposed: TaskStatus) -> TaskAdvance:
-    """Say whether a reported status replaces the recorded one."""
+    """Decide whether a reported status replaces the recorded one."""
     if phase_of(proposed) > phase_of(current):
         return Advance(status=proposed)
     return IgnoreLate(current=current, proposed=proposed)
@@ -128,8 +127,8 @@ def spec_of(task: TaskRecord) -> CommandTaskSpec | None:
 
 def run_id_of(task: TaskRecord) -> str | None:
     """Return the id under which the task's command was started."""
-    found = task.detail.get("run_id") if isinstance(task.detail, dict) else None
-    return found if isinstance(found, str) else None
+    run_id = task.detail.get("run_id") if isinstance(task.detail, dict) else None
+    return run_id if isinstance(run_id, str) else None
 
 
 def batch_run_id(effect_id: str, index: int) -> str:
@@ -150,8 +149,8 @@ def run_ids_of_call(tool_name: str, effect_id: str) -> tuple[str, ...]:
 
 def output_paths_of(task: TaskRecord) -> tuple[str, ...]:
     """Return the files that hold the task's output."""
-    found = task.detail.get("output_paths") if isinstance(task.detail, dict) else None
-    return tuple(str(path) for path in found) if isinstance(found, list) else ()
+    paths = task.detail.get("output_paths") if isinstance(task.detail, dict) else None
+    return tuple(str(path) for path in paths) if isinstance(paths, list) else ()
 
 
 def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRecord | None:
@@ -161,14 +160,14 @@ def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRec
     wanted = command_digest(command)
     for task in running:
         spec = spec_of(task)
-        is_staying = task.status is not TaskStatus.CANCELLING  # one that is on its way out does not
+        is_staying = task.status is not TaskStatus.CANCELLING  # a task that is ending does not
         if is_staying and spec is not None and command_digest(spec) == wanted:
             return task
     return None
 
 
 def promoted_task(facts: PromotionFacts) -> TaskRecord:
-    """Return the record of a command that goes on in the background."""
+    """Return the record of a command that continues in the background."""
     command = facts.command
     summary = one_line(facts.shown_cmd, chars_max=EVENT_TEXT_CHARS_MAX)
     return TaskRecord(
@@ -205,17 +204,17 @@ def completed_result(
 ) -> dict[str, JsonValue]:
     """Return what the model reads about a command that ended in the foreground."""
     previews = previews_of(spans, bytes_max=bytes_max)
-    shown = {span.stream: preview for span, preview in zip(spans, previews, strict=True)}
+    by_stream = {span.stream: preview for span, preview in zip(spans, previews, strict=True)}
     artifacts: list[JsonValue] = []
     indices: dict[str, JsonValue] = {}
     for span in spans:
-        if shown[span.stream].truncated:
+        if by_stream[span.stream].truncated:
             name = "stderr" if span.stream is OutputStream.STDERR else "stdout"
             indices[f"{name}_artifact"] = len(artifacts)
             artifacts.append({"path": span.path})
-    out = shown.get(OutputStream.STDOUT) or shown.get(OutputStream.COMBINED)
-    err = shown.get(OutputStream.STDERR)
-    told: dict[str, JsonValue] = {
+    out = by_stream.get(OutputStream.STDOUT) or by_stream.get(OutputStream.COMBINED)
+    err = by_stream.get(OutputStream.STDERR)
+    result: dict[str, JsonValue] = {
         "disposition": "completed",
         "exit_status": ended.exit_status,
         "stdout_preview": out.text if out else "",
@@ -225,16 +224,16 @@ def completed_result(
         **indices,
     }
     if ended.signal is not None:
-        told["signal"] = ended.signal
+        result["signal"] = ended.signal
     if ended.stopped is not None:
-        told["stopped"] = ended.stopped.value
-    return told
+        result["stopped"] = ended.stopped.value
+    return result
 
 
 def promoted_result(
     task: TaskRecord, spans: Sequence[OutputSpan], *, bytes_max: int
 ) -> dict[str, JsonValue]:
-    """Return what the model reads about a command that goes on as a task."""
+    """Return what the model reads about a command that continues as a task."""
     initial = transcript_of(spans, bytes_max=bytes_max)
     return {
         "disposition": "promoted_to_task",
@@ -281,8 +280,8 @@ TASK_CANCELLED: Final = "task_cancelled"
 AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
 
-class EndAsked(StrEnum):
-    """Who wanted the command to end, if anyone did."""
+class EndRequest(StrEnum):
+    """What requested the end of the command."""
 
     NOBODY = "nobody"
     TASK_STOP = "task_stop"
@@ -296,7 +295,7 @@ class _Ending(Record, frozen=True, kw_only=True):
 
 
 def end_of_task(
-    task: TaskRecord, ended: CommandExit, *, asked: EndAsked, output: str
+    task: TaskRecord, ended: CommandExit, *, asked: EndRequest, output: str
 ) -> AdvanceTask:
     """Return the terminal step of a command task; `output` is already bounded."""
     ending = _ending_of(ended, asked)
@@ -320,14 +319,14 @@ def _failure(
     return task_failure(task.id, kind=ending.kind, summary=line, exit_status=ended.exit_status)
 
 
-def _ending_of(ended: CommandExit, asked: EndAsked) -> _Ending:
-    if asked is EndAsked.AGENT_STOP:
+def _ending_of(ended: CommandExit, requested_by: EndRequest) -> _Ending:
+    if requested_by is EndRequest.AGENT_STOP:
         return _Ending(
             status=TaskStatus.INTERRUPTED,
             told="interrupted, because its agent was stopped",
             kind=AGENT_STOPPED,
         )
-    if asked is EndAsked.TASK_STOP:
+    if requested_by is EndRequest.TASK_STOP:
         return _Ending(
             status=TaskStatus.CANCELLED,
             told=f"stopped on request ({how_it_ended(ended)})",
@@ -340,10 +339,10 @@ def _ending_of(ended: CommandExit, asked: EndAsked) -> _Ending:
     return _Ending(status=TaskStatus.FAILED, told=how_it_ended(ended), kind=failure_kind_of(ended))
 
 
-def not_started(task: TaskRecord, why: str) -> AdvanceTask:
+def not_started(task: TaskRecord, reason: str) -> AdvanceTask:
     """Return the end of a command task whose command could not be started after all."""
     named = one_line(task.summary or task.kind.value, chars_max=EVENT_TEXT_CHARS_MAX)
-    line = f"{named}: it could not be started: {why}"
+    line = f"{named}: it could not be started: {reason}"
     return AdvanceTask(
         agent_id=task.agent_id,
         task_id=task.id,
@@ -354,7 +353,7 @@ def not_started(task: TaskRecord, why: str) -> AdvanceTask:
 
 
 def was_lost(ended: CommandExit) -> bool:
-    """Whether nobody saw how a command ended."""
+    """Whether a command's end was not observed."""
     return ended.exit_status is None and ended.signal is None and ended.stopped is None
 
 
@@ -374,7 +373,7 @@ def failure_kind_of(ended: CommandExit) -> str:
 
 
 def how_it_ended(ended: CommandExit) -> str:
-    """Return the end of a command in a few words."""
+    """Return the end of a command as a short phrase."""
     match ended.stopped:
         case StopCause.WALL_CLOCK:
             return "ended by the runtime: it ran longer than a command may"
@@ -394,7 +393,7 @@ def how_it_ended(ended: CommandExit) -> str:
 
 
 class RetrievalStatus(StrEnum):
-    """How far a look at a task's output got."""
+    """How far a read of a task's output got."""
 
     SUCCESS = "success"
     TIMEOUT = "timeout"
@@ -402,7 +401,7 @@ class RetrievalStatus(StrEnum):
 
 
 def retrieval_status_of(task: TaskRecord, *, waited: bool) -> RetrievalStatus:
-    """Say whether the task's output is final."""
+    """Return whether the task's output is final."""
     has_snapshot = task.result_summary is not None or bool(output_paths_of(task))
     if is_terminal(task.status) and has_snapshot:
         return RetrievalStatus.SUCCESS

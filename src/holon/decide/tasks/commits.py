@@ -1,6 +1,6 @@
-"""Background tasks as rows: the commits that open, advance and end them, and wait for them.
+"""Task commits: opening, advancing, ending and awaiting background tasks.
 
-Owns:  what a report about a task makes durable, and the message that brings its result back.
+Owns:  what a task report makes durable, and the message that brings its result back.
 Rule 1: a task's end, its result message and the waits it ends are one commit.
 Rule 2: the first terminal status wins; a late report changes nothing and is no error.
 """
@@ -123,7 +123,7 @@ def wait_commit(
 
 
 def refuse_unknown_task(task_id: TaskId) -> Refusal:
-    """There is no such task."""
+    """Refuse a task that does not exist."""
     return Refusal(
         code=RefusalCode.TASK_NOT_FOUND,
         message=f"there is no task {task_id}",

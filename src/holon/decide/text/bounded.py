@@ -1,14 +1,14 @@
-"""Output of any size and any bytes, as text of a known size.
+"""Bounded output: any bytes as text of a known size.
 
 Owns:  the head and tail view of output, and how a budget is shared among streams.
-Rule 1: what fits is shown whole; what does not keeps its beginning and its end, with a line between
-        them that says how much was left out.
-Rule 2: a cut never splits a character; bytes that are no UTF-8 become replacement characters.
+Rule 1: output that fits is shown whole; otherwise its beginning and end are kept, with a line
+        between them that says how much was left out.
+Rule 2: a cut never splits a character; invalid UTF-8 becomes replacement characters.
 Rule 3: a single line that is cut keeps whole words.
 Rule 4: a budget is counted in bytes before decoding, so the text has at most as many characters.
-Rule 5: an answer is cut before anything of it is stored. Calls are never cut: they would do
-        something else then; an answer with too much of them cannot be used. Thinking, and what a
-        provider did by itself, are kept whole or dropped whole.
+Rule 5: an answer is cut before any of it is stored. Calls are never cut, since a cut call would do
+        something else; an answer whose calls are too large is unusable. Thinking and opaque
+        provider blocks are kept whole or dropped whole.
 """
 
 import re
@@ -62,9 +62,9 @@ class OutputBudget(Record, frozen=True, kw_only=True):
     tokens_max: int = TOOL_OUTPUT_TOKENS_MAX
 
     def bytes_for(self, asked_tokens: int | None) -> int:
-        """Return how many bytes of output a model sees that asked for so many tokens."""
-        asked = self.default_tokens if asked_tokens is None else asked_tokens
-        return min(asked, self.tokens_max) * ESTIMATED_TOKEN_BYTES
+        """Return how many bytes of output a model sees for a requested number of tokens."""
+        tokens = self.default_tokens if asked_tokens is None else asked_tokens
+        return min(tokens, self.tokens_max) * ESTIMATED_TOKEN_BYTES
 
 
 def bounded(text: str, *, chars_max: int = SURFACE_TEXT_CHARS_MAX) -> BoundedText:
@@ -75,13 +75,13 @@ def bounded(text: str, *, chars_max: int = SURFACE_TEXT_CHARS_MAX) -> BoundedTex
 def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
     """Return one stream as text of at most `bytes_max` bytes of output."""
     head, tail = span.head, span.tail
-    known = len(head) + len(tail)
-    if known > span.total_bytes:  # the two looks overlap
-        tail = tail[known - span.total_bytes :]
-        known = span.total_bytes
-    if known == span.total_bytes <= bytes_max:
+    read_count = len(head) + len(tail)
+    if read_count > span.total_bytes:  # the two looks overlap
+        tail = tail[read_count - span.total_bytes :]
+        read_count = span.total_bytes
+    if read_count == span.total_bytes <= bytes_max:
         return BoundedText(text=_decoded(head + tail))
-    if known == span.total_bytes:
+    if read_count == span.total_bytes:
         head = tail = head + tail
     kept_head = _without_half_character(head[: bytes_max - bytes_max // 2])
     kept_tail = _from_whole_character(_last(tail, bytes_max // 2))
@@ -91,7 +91,7 @@ def preview_of(span: OutputSpan, *, bytes_max: int) -> BoundedText:
 
 
 def shortened(text: str, *, bytes_max: int) -> BoundedText:
-    """Return a text within so many bytes, the line that tells of the cut among them."""
+    """Return a text within a number of bytes, including the line that marks the cut."""
     ends = both_ends(text, bytes_max=bytes_max)
     return (
         BoundedText(text=text) if ends is None else BoundedText(text="".join(ends), truncated=True)
@@ -99,31 +99,33 @@ def shortened(text: str, *, bytes_max: int) -> BoundedText:
 
 
 def both_ends(text: str, *, bytes_max: int) -> tuple[str, str, str] | None:
-    """Return the beginning, the line that tells of the cut, and the end; nothing when it fits."""
+    """Return the beginning, the cut marker, and the end; None when the text fits."""
     data = text.encode()
     if len(data) <= bytes_max:
         return None
     mark_bytes = len(f"\n[… {len(data)} bytes left out …]\n".encode())
-    room = bytes_max - mark_bytes
-    if room < mark_bytes:  # too little for two ends
+    bytes_left = bytes_max - mark_bytes
+    if bytes_left < mark_bytes:  # too little for two ends
         return _decoded(_without_half_character(data[:bytes_max])), "", ""
-    head = _without_half_character(data[: room - room // 2])
-    tail = _from_whole_character(_last(data, room // 2))
+    head = _without_half_character(data[: bytes_left - bytes_left // 2])
+    tail = _from_whole_character(_last(data, bytes_left // 2))
     mark = f"\n[… {len(data) - len(head) - len(tail)} bytes left out …]\n"
     return _decoded(head), mark, _decoded(tail)
 
 
 def beginning_of(text: str, *, chars_max: int) -> str:
-    """Return a text as far as there is room for it, without the word that would be cut in two.
+    """Return the beginning of a text that fits, without a word that would be cut in two.
 
-    Half a word may be half a secret, which nobody recognizes any more.
+    Half a word may be half a secret, which redaction no longer recognizes.
     """
     if len(text) <= chars_max:
         return text
-    kept = text[: chars_max - 1]
+    beginning = text[: chars_max - 1]
     if not _ENDS_WORD.match(text[chars_max - 1]):
-        kept = kept[: max((found.end() for found in _ENDS_WORD.finditer(kept)), default=0)]
-    return kept + "…"
+        beginning = beginning[
+            : max((match.end() for match in _ENDS_WORD.finditer(beginning)), default=0)
+        ]
+    return beginning + "…"
 
 
 def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[BoundedText, ...]:
@@ -134,16 +136,18 @@ def previews_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> tuple[Bounded
 
 
 def transcript_of(spans: Sequence[OutputSpan], *, bytes_max: int) -> BoundedText:
-    """Return all streams as one text; where two of them speak, each is introduced by its name."""
-    shown = [
+    """Return all streams as one text; if several have output, each is introduced by its name."""
+    by_stream = [
         (span.stream, text)
         for span, text in zip(spans, previews_of(spans, bytes_max=bytes_max), strict=True)
         if text.text
     ]
-    if len(shown) == 1 and shown[0][0] is not OutputStream.STDERR:
-        return shown[0][1]
-    parts = (f"[{stream.value}]\n{part.text}" for stream, part in shown)
-    return BoundedText(text="\n".join(parts), truncated=any(part.truncated for _, part in shown))
+    if len(by_stream) == 1 and by_stream[0][0] is not OutputStream.STDERR:
+        return by_stream[0][1]
+    sections = (f"[{stream.value}]\n{preview.text}" for stream, preview in by_stream)
+    return BoundedText(
+        text="\n".join(sections), truncated=any(preview.truncated for _, preview in by_stream)
+    )
 
 
 def _last(data: bytes, count: int) -> bytes:
@@ -205,21 +209,21 @@ def bounded_answer(answer: ModelAnswer, *, bytes_max: int) -> ModelAnswer:
             notes.append(_DROPPED_NOTE.format(size, name))
     if not notes:
         return answer
-    told = answer.diagnostics or TransportDiagnostics()
+    diagnostics = answer.diagnostics or TransportDiagnostics()
     return msgspec.structs.replace(
         answer,
         blocks=tuple(blocks),
-        diagnostics=msgspec.structs.replace(told, notes=(*told.notes, *notes)),
+        diagnostics=msgspec.structs.replace(diagnostics, notes=(*diagnostics.notes, *notes)),
     )
 
 
 def _texts_within(blocks: Iterable[AssistantBlock], bytes_max: int) -> Iterator[AssistantBlock]:
     """Yield blocks whose texts have so many bytes together; the first of them go first."""
-    left = bytes_max
+    bytes_left = bytes_max
     for block in blocks:
         if not isinstance(block, TextBlock):
             yield block
-        elif left > 0:
-            text = shortened(block.text, bytes_max=left).text
-            left -= utf8_bytes(text)
+        elif bytes_left > 0:
+            text = shortened(block.text, bytes_max=bytes_left).text
+            bytes_left -= utf8_bytes(text)
             yield msgspec.structs.replace(block, text=text)

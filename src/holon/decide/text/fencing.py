@@ -1,17 +1,17 @@
-"""Other people's words, kept apart from ours.
+"""Fencing: untrusted text, delimited and made visible.
 
-Owns:  the fence around a body, and how a body is made harmless to look at.
-Rule 1: a fence is named after the content's id, by a digest. Whoever wrote the content could not
-        know the id, and a body that holds the name all the same gets it broken. The name is the
-        same whenever the content is shown: a delimiter that is new in every prompt would change
-        the bytes of the history, and the provider's cache with them.
-Rule 2: what a reader cannot see is made visible: control characters, zero-width characters, tags
-        and overrides of direction. Joiners and marks inside a script that uses them stay.
-Rule 3: what others say cannot look like a role, a label or a heading of ours: the first character
-        of such a thing is changed, visibly. The operator's own words are left as they are.
-Rule 4: looking at a text costs the same for each of its characters, whatever it is made of: a run
-        of blanks is passed over once, by quantifiers that give nothing back.
-Rule 5: a body never loses its label: everything here returns text for the inside of a fence.
+Owns:  the fence around a body, and the neutralising of what could mislead a reader inside it.
+Rule 1: a fence is named by a digest of the content's id. The content's author could not know the
+        id, and a body that holds the name all the same gets it broken. The name is the same each
+        time the content is shown: a delimiter that is new in every prompt would change the bytes of
+        the history and miss the provider's cache.
+Rule 2: invisible characters are made visible: control characters, zero-width characters, tags and
+        overrides of direction. Joiners and marks inside a script that uses them stay.
+Rule 3: untrusted text cannot imitate a role, a label or a heading of the runtime: the first
+        character of such text is changed, visibly. The operator's text is left as it is.
+Rule 4: the cost per character is constant, whatever the text: a run of blanks is scanned once, by
+        possessive quantifiers.
+Rule 5: every function here returns text for the inside of a fence, so a body never loses its label.
 """
 
 import re
@@ -65,19 +65,19 @@ def fenced(
     """Return a body inside its fence; what does not fit is left out of its middle."""
     name = fence_name(content_id)
     if body_bytes_max is None:
-        shown = visible(body) if by_operator else disarmed(body)
+        content = visible(body) if by_operator else disarmed(body)
     elif by_operator:
-        shown = shortened(visible(body), bytes_max=body_bytes_max).text
+        content = shortened(visible(body), bytes_max=body_bytes_max).text
     else:
-        shown = disarmed_within(body, bytes_max=body_bytes_max)
+        content = disarmed_within(body, bytes_max=body_bytes_max)
     head, tail = name[:-_HALF], name[-_HALF:]
-    if name in shown:
-        shown = re.sub(f"{head}(?={tail})", head + _BROKEN, shown)
-    return f"<{name}>\n{shown}\n</{name}>"
+    if name in content:
+        content = re.sub(f"{head}(?={tail})", head + _BROKEN, content)
+    return f"<{name}>\n{content}\n</{name}>"
 
 
 def disarmed(text: str) -> str:
-    """Return others' words so that nothing in them is hidden or looks like part of a prompt."""
+    """Return untrusted text so that nothing in it is hidden or looks like part of a prompt."""
     token, line = _patterns()
     return line.sub(_BAR, token.sub(_BLUNT, visible(text)))
 
@@ -86,7 +86,7 @@ def disarmed(text: str) -> str:
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """What looks like a token of a prompt, and how a line begins that looks like one of a prompt.
 
-    Compiled when others' words are first shown: a run that hears only its operator needs neither.
+    Compiled on first use: a run with operator input alone needs neither expression.
     """
     token = re.compile(
         rf"<(?=\s*+/?\s*+(?:\||<\s*+/?sys\b|body-|antml|im_(?:start|end|sep)\b|(?:start|end)_of_turn\b"
@@ -104,15 +104,15 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def disarmed_within(text: str, *, bytes_max: int) -> str:
-    """Return others' words within so many bytes; a cut gives no line back what disarmed it."""
-    shown = disarmed(text)
-    if utf8_bytes(shown) <= bytes_max:
-        return shown
-    return disarmed(shortened(shown, bytes_max=max(0, bytes_max - _REARMED_BYTES_MAX)).text)
+    """Return untrusted text within a number of bytes; a cut keeps every line disarmed."""
+    disarmed_text = disarmed(text)
+    if utf8_bytes(disarmed_text) <= bytes_max:
+        return disarmed_text
+    return disarmed(shortened(disarmed_text, bytes_max=max(0, bytes_max - _REARMED_BYTES_MAX)).text)
 
 
 def cut_between_fences(text: str, *, bytes_max: int) -> str:
-    """Return a text of ours within so many bytes; a body that is cut stays in its fence."""
+    """Return runtime text within a number of bytes; a body that is cut stays in its fence."""
     if utf8_bytes(text) <= bytes_max:
         return text
     ends = both_ends(text, bytes_max=max(0, bytes_max - _MENDED_BYTES_MAX))
@@ -126,8 +126,8 @@ def cut_between_fences(text: str, *, bytes_max: int) -> str:
     head, tail = text[:before], text[after:]
     opened, closed = _open_at(fences, before), _open_at(fences, after)
     if opened is not None:
-        kept, _, last = head.rpartition("\n")
-        head = f"{kept}\n{_rearmed(last)}"
+        lines, _, last = head.rpartition("\n")
+        head = f"{lines}\n{_rearmed(last)}"
     if closed is not None:
         first, end, rest = tail.partition("\n")
         tail = f"{_rearmed(first)}{end}{rest}"
@@ -139,8 +139,12 @@ def cut_between_fences(text: str, *, bytes_max: int) -> str:
 
 def _rearmed(line: str) -> str:
     """Disarm half a line. One that grows by more was the operator's, and is shown as it is."""
-    shown = line if _FENCE_LINE.fullmatch(line) else disarmed(line)
-    return shown if utf8_bytes(shown) - utf8_bytes(line) <= _REARMED_BYTES_MAX // 2 else line
+    disarmed_line = line if _FENCE_LINE.fullmatch(line) else disarmed(line)
+    return (
+        disarmed_line
+        if utf8_bytes(disarmed_line) - utf8_bytes(line) <= _REARMED_BYTES_MAX // 2
+        else line
+    )
 
 
 def _open_at(fences: Sequence[re.Match[str]], at: int) -> str | None:
@@ -151,35 +155,35 @@ def _open_at(fences: Sequence[re.Match[str]], at: int) -> str | None:
 
 def visible(text: str) -> str:
     """Return a text whose every character can be seen."""
-    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_shown, text)
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_visible_form, text)
 
 
 def without_tags(text: str) -> str:
     """Return a text without the characters that only ever hide another text; they are counted."""
-    return text if text.isascii() else _TAGS.sub(_shown, text)
+    return text if text.isascii() else _TAGS.sub(_visible_form, text)
 
 
 def quoted(text: str) -> str:
-    """Return others' words for a line of ours: on one line, and nothing hidden in it."""
+    """Return untrusted text for a runtime line: on one line, and nothing hidden in it."""
     return " ".join(visible(text).split())
 
 
 def quoted_line(text: str, *, chars_max: int) -> str:
-    """Return others' words as `quoted` does, within so many characters."""
+    """Return untrusted text as `quoted` does, within a number of characters."""
     return cut(quoted(worth_reading(text, chars_max=chars_max)), chars_max=chars_max)
 
 
-def _shown(found: re.Match[str]) -> str:
-    run = found[0]
+def _visible_form(match: re.Match[str]) -> str:
+    run = match[0]
     if len(run) > 1:
         return f"⟨{len(run)} hidden characters, U+{ord(run[0]):04X}…⟩"
-    if _MARK.match(run) and _stands_among_letters(found):
+    if _MARK.match(run) and _is_among_letters(match):
         return run
     return f"⟨U+{ord(run):04X}⟩"
 
 
-def _stands_among_letters(found: re.Match[str]) -> bool:
+def _is_among_letters(match: re.Match[str]) -> bool:
     """Whether a mark stands beside a character of a script, or an emoji, that may need it."""
-    text, start, end = found.string, found.start(), found.end()
+    text, start, end = match.string, match.start(), match.end()
     beside = text[start - 1 : start] + text[end : end + 1]
     return not beside.isascii()

@@ -1,23 +1,22 @@
-"""Finding secrets in text, in the forms they take on the way out.
+"""Secret redaction: finding secrets in text, in the forms in which they leave.
 
 Owns:  the forms (raw, URL-encoded, JSON-escaped, base64, hexadecimal), the matcher, and its
-       streaming twin; the outcome of a tool call and the looked-at ends of an output, as they may
-       be kept and told.
-Rule 1: what is found is replaced by `[secret:NAME]`; the value itself appears nowhere.
+       streaming twin; redacted tool outcomes and output excerpts.
+Rule 1: a match is replaced by `[secret:NAME]`; the value itself appears nowhere.
 Rule 2: a value shorter than SECRET_CHARS_MIN is not looked for: it would hide half of every text.
-Rule 3: findings that overlap are hidden as one, so that no tail of the longer one is left over.
-Rule 4: whether a finding begins at a place depends on at most `chars_max` characters from there; so
-        any chunking gives the same text as the whole.
-Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no way to write a piece
-        begins with another way: the end of a finding is decided by its start. So only the first
-        pieces are one expression, and the others are looked at one by one where those were found:
-        an expression as long as a token takes far too long to build.
+Rule 3: overlapping matches are hidden as one, so that no tail of the longer one is left over.
+Rule 4: whether a match begins at a position depends on at most `chars_max` characters from there;
+        so any chunking gives the same text as the whole.
+Rule 5: a form is a sequence of pieces, one for each sign of the secret, and no encoding of a piece
+        is a prefix of another: the end of a match is decided by its start. So only the first pieces
+        are compiled into one expression, and the others are compared one by one at its matches:
+        an expression as long as a token takes far too long to compile.
 Rule 6: secrets are hidden first, texts are cut afterwards: half a secret is not recognized.
-Rule 7: what a value holds is looked through piece by piece, never as encoded JSON, where hiding
-        could take away half of an escape.
-Rule 8: what a model asked a tool for is kept as it was written, since a turn that is resumed has to
-        run and answer exactly that; everything that shows it to anyone else shows it hidden. A tool
-        that only plans is given it hidden, so that no record it plans holds a secret.
+Rule 7: structured values are searched string by string, never as encoded JSON, where hiding could
+        take away half of an escape.
+Rule 8: the arguments of a tool call are kept as the model wrote them, since a resumed turn has to
+        run and answer exactly that call; every other view of them is redacted. A tool that only
+        plans gets redacted arguments, so that no record it plans holds a secret.
 Rule 9: where only the ends of an output were read, the margin at each inner edge may hold half a
         secret, and is left out.
 """
@@ -59,14 +58,14 @@ _HEAD_PIECES_COUNT: Final = 32
 _KEPT_COUNT_MAX: Final = 4_096  # pieces that are remembered; they are made of one sign each
 
 
-class _Found(NamedTuple):
+class _Match(NamedTuple):
     start: int
     end: int
     name: str
 
 
 class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as it is, or as an encoding writes it that has one way to."""
+    """A secret as it is, or in an encoding that has one way to write it."""
 
     name: str
     value: str
@@ -75,15 +74,15 @@ class _RawForm(msgspec.Struct, frozen=True, kw_only=True):
     def chars_max(self) -> int:
         return len(self.value)
 
-    def found_in(self, text: str) -> Iterator[_Found]:
+    def matches_in(self, text: str) -> Iterator[_Match]:
         start = text.find(self.value)
         while start >= 0:
-            yield _Found(start, start + len(self.value), self.name)
+            yield _Match(start, start + len(self.value), self.name)
             start = text.find(self.value, start + 1)
 
 
 class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret as an encoding writes it. Without any of its `marks` in a text it is not there."""
+    """A secret in an encoding. A text without any of its `marks` cannot contain it."""
 
     name: str
     head: re.Pattern[str]
@@ -91,41 +90,41 @@ class _WrittenForm(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[str, ...]
     chars_max: int
 
-    def found_in(self, text: str) -> Iterator[_Found]:
+    def matches_in(self, text: str) -> Iterator[_Match]:
         if not any(mark in text for mark in self.marks):
             return
-        found = self.head.search(text)
-        while found is not None:
-            end = self._end(text, found.end())
+        match = self.head.search(text)
+        while match is not None:
+            end = self._end(text, match.end())
             if end is not None:
-                yield _Found(found.start(), end, self.name)
-            found = self.head.search(text, found.start() + 1)
+                yield _Match(match.start(), end, self.name)
+            match = self.head.search(text, match.start() + 1)
 
     def _end(self, text: str, at: int) -> int | None:
         for piece in self.rest:
-            found = _compiled(piece).match(text, at)
-            if found is None:
+            match = _compiled(piece).match(text, at)
+            if match is None:
                 return None
-            at = found.end()
+            at = match.end()
         return at
 
 
 class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
-    """Secrets that are known by what they look like, whatever their value."""
+    """Secrets that are recognized by their form, whatever their value."""
 
     name: str
     looks_like: re.Pattern[str]
-    mark: str  # without it in a text, none of them is there
+    mark: str  # a text without it contains none of them
     chars_max: int
 
-    def found_in(self, text: str) -> Iterator[_Found]:
+    def matches_in(self, text: str) -> Iterator[_Match]:
         """Return where they are."""
         if self.mark not in text:
             return
-        found = self.looks_like.search(text)
-        while found is not None:
-            yield _Found(found.start(), found.end(), self.name)
-            found = self.looks_like.search(text, found.start() + 1)
+        match = self.looks_like.search(text)
+        while match is not None:
+            yield _Match(match.start(), match.end(), self.name)
+            match = self.looks_like.search(text, match.start() + 1)
 
 
 _Form: TypeAlias = _RawForm | _WrittenForm | SecretShape
@@ -149,8 +148,8 @@ class SecretMatcher:
     def knowing(self, name: str, value: str, *, instead_of: str | None = None) -> "SecretMatcher":
         """Return a matcher that knows one secret more; what is known is not built again."""
         grown = SecretMatcher([(name, value)], shapes=self._shapes)
-        kept = {old: forms for old, forms in self._forms_by_value.items() if old != instead_of}
-        grown._know({**kept, **grown._forms_by_value})
+        others = {old: forms for old, forms in self._forms_by_value.items() if old != instead_of}
+        grown._know({**others, **grown._forms_by_value})
         return grown
 
     def _know(self, forms_by_value: Mapping[str, tuple[_Form, ...]]) -> None:
@@ -161,7 +160,7 @@ class SecretMatcher:
 
     def redact(self, text: str) -> str:
         """Return the text with every secret replaced by its mark."""
-        if not self._found_in(text, len(text)):
+        if not self._matches_in(text, len(text)):
             return text
         redacted, _ = self.redact_part(text, until=len(text), begin=0)
         return redacted
@@ -173,7 +172,7 @@ class SecretMatcher:
         """
         pieces: list[str] = []
         at = begin
-        for start, end, name in self._found_in(text, until):
+        for start, end, name in self._matches_in(text, until):
             if start < at:
                 at = max(at, end)
                 continue
@@ -184,10 +183,10 @@ class SecretMatcher:
             at = until
         return "".join(pieces), at
 
-    def _found_in(self, text: str, until: int) -> Sequence[_Found]:
-        found = [each for form in self._forms for each in form.found_in(text)]
+    def _matches_in(self, text: str, until: int) -> Sequence[_Match]:
+        matches = [each for form in self._forms for each in form.matches_in(text)]
         return sorted(
-            (each for each in found if each.start < until),
+            (each for each in matches if each.start < until),
             key=lambda each: (each.start, -each.end, each.name),
         )
 
@@ -211,15 +210,15 @@ class Redacting:
         return self._advance(self._held, len(self._held))
 
     def _advance(self, text: str, until: int) -> str:
-        given, begin = self._matcher.redact_part(text, until=until, begin=self._begin)
+        redacted, begin = self._matcher.redact_part(text, until=until, begin=self._begin)
         self._held = text[until:]
         self._begin = max(0, begin - until)
-        return given
+        return redacted
 
 
 def _forms_of(name: str, value: str) -> Iterator[_Form]:
     if value in f"[secret:{name}]":
-        name = "unnamed"  # a name that tells the value would undo its own mark
+        name = "unnamed"  # a name that contains the value would undo its own mark
     yield _RawForm(name=name, value=value)
     data = value.encode(errors="surrogatepass")
     # Characters that are sent as they are make these two the raw form, which is looked for above.
@@ -280,10 +279,10 @@ def _base64_form(name: str, data: bytes, shift: int) -> _WrittenForm:
     """The secret inside base64, `shift` bytes behind a boundary of three.
 
     The first and the last sign may share their six bits with a neighbour: any sign is accepted
-    there whose bits agree with ours.
+    there whose bits agree with the secret's.
     """
     whole = base64.b64encode(b"\0" * shift + data + b"\0" * (-(shift + len(data)) % 3)).decode()
-    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that are ours
+    first, last = 8 * shift, 8 * (shift + len(data))  # the bits that belong to the secret
     signs = whole[first // 6 : -(-last // 6)]
     inner = signs[1 if first % 6 else 0 : -1 if last % 6 else None]
     head = [_agreeing(signs[0], mask=(1 << (6 - first % 6)) - 1)] if first % 6 else []
@@ -299,8 +298,8 @@ def _base64_form(name: str, data: bytes, shift: int) -> _WrittenForm:
 def _agreeing(sign: str, *, mask: int) -> str:
     """Any sign that has the same bits under the mask."""
     bits = _BASE64.index(sign) & mask
-    options = [other for at, other in enumerate(_BASE64) if at & mask == bits]
-    return f"(?:{'|'.join(_BASE64_SIGNS.get(other, other) for other in options)})"
+    options = [option for at, option in enumerate(_BASE64) if at & mask == bits]
+    return f"(?:{'|'.join(_BASE64_SIGNS.get(option, option) for option in options)})"
 
 
 def outcome_without_secrets(outcome: ToolOutcome, redact: Redact) -> ToolOutcome:
@@ -327,7 +326,7 @@ def _error_without_secrets(error: ToolError, redact: Redact) -> ToolError:
 
 
 def call_without_secrets(call: ToolCallRecord, redact: Redact) -> ToolCallRecord:
-    """Return a call as it may be shown; the very same where there is nothing to hide."""
+    """Return a redacted call; the same object where it holds no secret."""
     hidden = value_without_secrets(call.input, redact)
     return call if hidden == call.input else msgspec.structs.replace(call, input=hidden)
 
@@ -360,8 +359,8 @@ def _entry_without_secrets(entry: TranscriptEntry, redact: Redact) -> Transcript
     hidden = tuple(_block_without_secrets(block, redact) for block in blocks)
     if hidden == blocks:
         return entry
-    spoke = msgspec.structs.replace(entry.data.spoke, blocks=hidden)
-    return msgspec.structs.replace(entry, data=msgspec.structs.replace(entry.data, spoke=spoke))
+    answer = msgspec.structs.replace(entry.data.spoke, blocks=hidden)
+    return msgspec.structs.replace(entry, data=msgspec.structs.replace(entry.data, spoke=answer))
 
 
 def _block_without_secrets(block: AssistantBlock, redact: Redact) -> AssistantBlock:
@@ -384,7 +383,7 @@ def value_without_secrets(value: JsonValue, redact: Redact) -> JsonValue:
 
 
 def span_without_secrets(span: OutputSpan, redact: Redact) -> OutputSpan:
-    """Return a look at an output without its secrets; its size is what is left to be shown.
+    """Return an output excerpt without its secrets; its size is what is left to be shown.
 
     The look must have gone COMMAND_LOOK_MARGIN_BYTES further than will be shown.
     """

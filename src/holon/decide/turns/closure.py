@@ -1,9 +1,9 @@
-"""What a trigger amounts to, given how the agent stood before it.
+"""Closure and continuation: the outcome of a turn, and what a trigger does next.
 
-Owns:  the order in which facts decide the outcome. First match wins; the continuation table:
-       trigger kind × prior closure → a reason to run the model, or none.
-Rule 1: failure speaks first, then a message that is put off, an open turn, work, and waits;
-        completed comes last and needs a turn that was seen to end.
+Owns:  the order in which facts decide the closure; the continuation table: trigger kind × prior
+       closure → a reason to run the model, or none.
+Rule 1: the first match wins: failure, a deferred message, an open turn, work, waits; completed
+        comes last and needs a turn that was seen to end.
 Rule 2: work goes before waiting: an agent with something to do is not waiting.
 Rule 3: a rest and an active timer never make an agent wait; a reminder on a blocked item neither.
 Rule 4: an agent that never ran is neither completed nor waiting for anything nameable; its closure
@@ -13,11 +13,11 @@ Rule 5: the prior closure is the one from before the message was claimed; a lane
 Rule 6: a message that ends a wait by identity resumes it, whatever else the agent waits for.
 Rule 7: only the operator and a finished task override a wait for something else. Outside events,
         timers and ticks never do.
-Rule 8: a message that was put off is taken up again, whatever happened in between: what it led to
-        once is not decided anew.
-Rule 9: an agent that has never run is not waiting, although its closure cannot say completed. What
-        a trigger finds then is told as completed: nothing was left open, and the evidence says why.
-Rule 10: a tick whose reason is gone is silent, however long it waited: that of a timer which was
+Rule 8: a deferred message is taken up again in any case: what it led to is not decided anew.
+Rule 9: an agent that has never run is not waiting, although its closure cannot say completed. For a
+        trigger its prior closure counts as completed: nothing was left open, and the evidence says
+        why.
+Rule 10: a tick whose reason is gone is silent, however long it waited: the tick of a timer that was
          cancelled meanwhile, and the offer of a work item that can no longer be worked on.
 """
 
@@ -118,7 +118,7 @@ def closure_facts(snapshot: AgentSnapshot) -> ClosureFacts:
 
 
 def current_closure(snapshot: AgentSnapshot) -> Closure | None:
-    """Return what has come of an agent's work as its rows stand; nothing when it has never run."""
+    """Return the closure of an agent's work as its rows stand; None when it has never run."""
     if snapshot.agent.last_terminal is None and snapshot.agent.focus.open_turn_id is None:
         return None
     return derive_closure(closure_facts(snapshot))
@@ -131,7 +131,7 @@ def _current_work(focus: WeighedItem | None) -> CurrentWork | None:
 
 
 def posture_of(status: AgentStatus) -> RuntimePosture:
-    """Say whether an agent in this status is up."""
+    """Return whether an agent in this status is up."""
     return RuntimePosture.AWAKE if status in _AWAKE else RuntimePosture.SLEEPING
 
 
@@ -199,17 +199,17 @@ class ContinuationFacts(Record, frozen=True, kw_only=True):
     ends_wait: bool  # the message names an open wait of this agent and is what ends it
     prior: Closure
     was_put_off: bool = False  # it had its turn, and no provider would answer then
-    moot: str | None = None  # why the tick has nothing to say any more, if it has not
+    moot: str | None = None  # why the tick has no content any more, if it has not
 
 
 def timer_in_question(entry: QueueEntry) -> TimerId | None:
-    """Return the timer whose end would make a message moot, if there is one."""
+    """Return the timer whose end would make a message moot, if it has one."""
     origin = entry.message.origin
     return origin.timer_id if entry.was_put_off and isinstance(origin, TimerOrigin) else None
 
 
 def item_in_question(entry: QueueEntry) -> WorkItemId | None:
-    """Return the work item whose state may make a message moot, if there is one."""
+    """Return the work item whose state may make a message moot, if it has one."""
     is_offer = entry.message.origin == SystemOrigin(subsystem=WORK_QUEUE)
     return entry.message.work_item_id if is_offer else None
 
@@ -217,7 +217,7 @@ def item_in_question(entry: QueueEntry) -> WorkItemId | None:
 def mootness(
     entry: QueueEntry, *, timer: TimerRecord | None, offered: WeighedItem | None
 ) -> str | None:
-    """Return why a tick has nothing to say any more, or nothing when it has.
+    """Return why a tick has no content any more, or None when it has.
 
     `timer` and `offered` are what the two functions above name, as the rows stand.
     """
@@ -231,7 +231,7 @@ def mootness(
 
 
 def resolve_continuation(facts: ContinuationFacts) -> Continuation:
-    """Say whether the message reaches the model now, and as what."""
+    """Decide whether the message reaches the model now, and as what."""
     trigger = trigger_kind_of(facts.kind)
     if facts.moot is not None:
         return _liveness(facts, None, facts.moot)

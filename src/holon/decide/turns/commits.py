@@ -1,8 +1,8 @@
-"""The commits a lane makes between taking a message and settling it.
+"""Lane commits: from claiming a message to settling it.
 
 Owns:  claim, liveness-only settle, resume, round, tool result and interjection, each as one commit.
 Rule 1: every lane commit expects the agent's generation; a stale lane changes nothing.
-Rule 2: a tool call is recorded as started in the commit of the round that asked for it, before it
+Rule 2: a tool call is recorded as started in the commit of the round that requested it, before it
         runs; what a tool changes and the call's result are one commit.
 """
 
@@ -11,8 +11,8 @@ from datetime import datetime
 
 from holon.decide.agents.lifecycle import next_status
 from holon.decide.wake.hints import answered_operator_waits
-from holon.model.agents import AgentPace, AgentSignal
-from holon.model.budgets import RememberPace
+from holon.model.agents import AgentSignal, TurnRateState
+from holon.model.budgets import UpdateTurnRate
 from holon.model.commits import (
     AgentGeneration,
     AgentInStatus,
@@ -49,7 +49,7 @@ from holon.model.turns.turn import (
     CallModel,
     Finish,
     LivenessOnly,
-    ModelSpoke,
+    ModelAnswered,
     OperatorInterjected,
     Reentry,
     RoundTiming,
@@ -63,7 +63,7 @@ from holon.model.turns.turn import (
 from holon.model.values import AgentId, TurnId
 
 
-class LaneHold(Record, frozen=True, kw_only=True):
+class LaneLease(Record, frozen=True, kw_only=True):
     """What a lane holds while it works on a message."""
 
     agent_id: AgentId
@@ -85,7 +85,7 @@ class ClaimFacts(Record, frozen=True, kw_only=True):
     continuation: Reentry
     passed_over: int
     unseen: tuple[MessageEnvelope, ...] = ()
-    pace: AgentPace = AgentPace()  # as it is to be remembered with this turn
+    pace: TurnRateState = TurnRateState()  # to be stored with this turn
 
 
 def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
@@ -121,7 +121,7 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
         AppendTranscript(entry=entry_of(turn, position=0, at=now, data=incoming)),
     ]
     if facts.pace != agent.pace:
-        changes.append(RememberPace(agent_id=agent_id, pace=facts.pace))
+        changes.append(UpdateTurnRate(agent_id=agent_id, pace=facts.pace))
     if facts.unseen:
         changes.append(MarkSeen(agent_id=agent_id, message_ids=tuple(m.id for m in facts.unseen)))
     if facts.continuation.trigger_kind is TriggerKind.OPERATOR_INPUT:
@@ -141,7 +141,7 @@ def claim_commit(facts: ClaimFacts, *, now: datetime) -> Commit:
 def liveness_commit(
     message: MessageEnvelope, continuation: LivenessOnly, *, passed_over: int, now: datetime
 ) -> Commit:
-    """End a message that starts no turn; what it says is kept for the next turn to show."""
+    """End a message that starts no turn; its content is kept for the next turn to show."""
     return Commit(
         commit_id=f"settle:{message.id}",
         at=now,
@@ -178,7 +178,7 @@ def resume_commit(
     now: datetime,
     crashes: TurnCrashes | None = None,
 ) -> Commit:
-    """Go on with a cut-off turn: answer its unfinished calls and fence its old lane."""
+    """Resume a cut-off turn: answer its unfinished calls and fence its old lane."""
     crashes = crashes or TurnCrashes(count=turn.crash_count, progress=turn.crash_progress)
     resume_count = turn.resume_count + 1
     return Commit(
@@ -203,11 +203,11 @@ def resume_commit(
 class RoundFacts(Record, frozen=True, kw_only=True):
     """One model round and what the turn does next because of it."""
 
-    hold: LaneHold
+    lease: LaneLease
     turn: TurnRecord
     round_number: int
     position: int
-    spoke: ModelSpoke
+    spoke: ModelAnswered
     step: TurnStep
     timing: RoundTiming | None = None
     before: tuple[Change, ...] = ()  # what led to the round and is recorded with it
@@ -273,12 +273,12 @@ def call_record(
 
 
 def round_commit(facts: RoundFacts, *, now: datetime) -> Commit:
-    """Record a round that the turn goes on from."""
+    """Record a round after which the turn continues."""
     return Commit(
         commit_id=f"round:{facts.turn.turn_id}:{facts.round_number}",
         at=now,
         changes=round_changes(facts, now=now),
-        expects=(facts.hold.fence,),
+        expects=(facts.lease.fence,),
     )
 
 
@@ -302,7 +302,7 @@ def finish_call(
 
 
 def tool_done_commit(
-    hold: LaneHold,
+    lease: LaneLease,
     finished: FinishToolCall,
     *,
     effects: tuple[Change, ...],
@@ -314,14 +314,14 @@ def tool_done_commit(
         commit_id=f"tool:{finished.effect_id}:done",
         at=now,
         changes=(*effects, finished),
-        expects=(hold.fence, *expects),
+        expects=(lease.fence, *expects),
     )
 
 
 class InterjectionFacts(Record, frozen=True, kw_only=True):
     """An operator message about to enter a running turn."""
 
-    hold: LaneHold
+    lease: LaneLease
     turn: TurnRecord
     message: MessageEnvelope
     text: str
@@ -349,7 +349,7 @@ def interjection_commit(facts: InterjectionFacts, *, now: datetime) -> Commit:
             *answered_operator_waits(facts.snapshot, by=message.id),
         ),
         expects=(
-            facts.hold.fence,
+            facts.lease.fence,
             MessageInState(message_id=message.id, state=MessageState.QUEUED),
         ),
     )

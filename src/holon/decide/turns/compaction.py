@@ -1,23 +1,23 @@
-"""Which earlier turns an agent still reads in full.
+"""Compaction: which earlier turns and rounds a model still reads in full.
 
-Owns:  the turn-local window: how many of a turn's first rounds are shown as a recap; the window's
-       start, decided when a turn ends and kept with the agent.
+Owns:  the turn-local window (how many of a turn's first rounds become a recap) and the agent's
+       history window, whose start is decided when a turn ends.
 Rule 1: a conversation that fits is sent as it is, so that each request begins with the one before.
 Rule 2: when it does not fit, all earlier turns and the oldest rounds become recaps, enough of them
         that half of the budget is free again. Then nothing moves until it overflows once more.
 Rule 3: a round is never split: a call and its result stay or go together. The newest two rounds
         stay in full wherever they fit, the newest one always; so does what the turn answers.
-Rule 4: what cannot be made to fit ends the turn with a name. It is not tried again.
-Rule 5: what was decided is recorded with the turn (TurnCompaction), the lines of the recaps too:
-        going on after a crash needs no budget and no calibration to show the same bytes.
-Rule 6: the start stays where it is while turns are added behind it, so each turn's request begins
-        with the bytes of the one before. When there are too many turns, or they are too large, it
-        moves far enough to last a while, and a new epoch begins.
-Rule 7: turns that are let go leave a line each in the agent's recap (decide/turns/conversation).
-Rule 8: a turn that let its history go while it ran stands first in the window from then on, behind
-        the very recap it has shown.
+Rule 4: what cannot be made to fit ends the turn with a named failure. It is not tried again.
+Rule 5: the decision is recorded with the turn (TurnCompaction), with the lines of the recaps:
+        resuming after a crash needs no budget and no calibration to show the same bytes.
+Rule 6: the start of the window stays while turns are added behind it, so each turn's request begins
+        with the bytes of the one before. When the turns are too many or too large, it moves far
+        enough to last a while, and a new epoch begins.
+Rule 7: dropped turns leave a line each in the agent's recap (decide/turns/conversation).
+Rule 8: a turn that dropped its history while it ran becomes the first of the window, behind the
+        very recap it has shown.
 Rule 9: the newest turn stays, shortened to its opening, a recap and its newest rounds if it is too
-        large; only one that cannot be made small enough is let go like any other.
+        large; only one that cannot be made small enough is dropped like any other.
 """
 
 from itertools import accumulate
@@ -64,7 +64,7 @@ DELTA_REQUEST: Final = (
 )
 
 
-class ShownPast(Record, frozen=True, kw_only=True):
+class ShownHistory(Record, frozen=True, kw_only=True):
     """The turns before a turn, oldest first, and where they begin."""
 
     context: AgentContext = AgentContext()
@@ -75,10 +75,10 @@ class TurnSizes(Record, frozen=True, kw_only=True):
     """How large the parts of a conversation are, in bytes, as they would be shown now."""
 
     budget_bytes: int
-    history_bytes: int  # everything in front of the turn's own words
+    history_bytes: int  # everything before the turn's own messages
     opening_bytes: int  # what the turn answers
     recap_bytes: int = 0
-    round_bytes: tuple[int, ...] = ()  # of every round, with what was said after it
+    round_bytes: tuple[int, ...] = ()  # of every round, with the interjections after it
     through_round: int = 0  # so many are in the recap
 
     @property
@@ -89,7 +89,7 @@ class TurnSizes(Record, frozen=True, kw_only=True):
 
 
 class Fits(Record, tag=True, frozen=True, kw_only=True):
-    """Send it as it is."""
+    """Send the conversation as it is."""
 
 
 class Compact(Record, tag=True, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ WindowDecision: TypeAlias = Fits | Compact | BaselineOverBudget
 
 
 def decide_window(sizes: TurnSizes) -> WindowDecision:
-    """Say whether the conversation may be sent, and if not, how it is made to fit."""
+    """Decide whether the conversation may be sent, and if not, how it is made to fit."""
     if sizes.shown_bytes <= sizes.budget_bytes:
         return Fits()
     return compact_into(sizes, keep_bytes=sizes.budget_bytes * COMPACTION_KEEP_PERCENT // 100)
@@ -127,18 +127,18 @@ def compact_into(sizes: TurnSizes, *, keep_bytes: int) -> Compact | BaselineOver
         if base + 2 * share + tails[cut] <= keep_bytes:
             return Compact(through_round=cut, recap_bytes_max=share)
     for cut in (two_left, max(0, count - 1)):
-        room = sizes.budget_bytes - base - tails[cut]
-        if cut >= sizes.through_round and room >= 0:
-            return Compact(through_round=cut, recap_bytes_max=min(share, room // 2))
+        bytes_left = sizes.budget_bytes - base - tails[cut]
+        if cut >= sizes.through_round and bytes_left >= 0:
+            return Compact(through_round=cut, recap_bytes_max=min(share, bytes_left // 2))
     return BaselineOverBudget(
         needed_bytes=base + tails[max(0, count - 1)], budget_bytes=sizes.budget_bytes
     )
 
 
 def compaction_of(
-    log: TurnLog, chosen: Compact, *, state: TurnState | None, past: ShownPast
+    log: TurnLog, chosen: Compact, *, state: TurnState | None, past: ShownHistory
 ) -> TurnCompaction:
-    """Return the record of a compaction. A turn that goes on is asked for a checkpoint."""
+    """Return the record of a compaction. A turn that continues is asked for a checkpoint."""
     last = newest_compaction(log.entries)
     bytes_max = chosen.recap_bytes_max
     moved = chosen.through_round > (0 if last is None else last.through_round)
@@ -155,30 +155,30 @@ def compaction_of(
 
 
 def _history_lines(
-    last: TurnCompaction | None, past: ShownPast, *, bytes_max: int
+    last: TurnCompaction | None, past: ShownHistory, *, bytes_max: int
 ) -> tuple[str, ...]:
-    """The earlier turns are let go once; later compactions of the turn keep those lines."""
+    """The earlier turns are dropped once; later compactions of the turn keep those lines."""
     if last is not None:
         return history_recap(last.history, (), bytes_max=bytes_max)
     return history_recap(past.context.recap, past.turns, bytes_max=bytes_max)
 
 
 def _tails(round_bytes: tuple[int, ...]) -> list[int]:
-    """How much there is from each round on; nothing behind the last."""
+    """The size from each round to the end; 0 behind the last."""
     return [*reversed(list(accumulate(reversed(round_bytes), initial=0)))]
 
 
 class HistoryFacts(Record, frozen=True, kw_only=True):
     """An agent at the end of a turn."""
 
-    past: ShownPast  # as the turn was shown it
-    past_bytes: tuple[int, ...]  # how large each turn of it is
+    past: ShownHistory  # as the turn was shown it
+    past_bytes: tuple[int, ...]  # the size of each turn in it
     ended: TurnLog  # with everything it recorded
     budget_bytes: int  # of a conversation
 
 
 class TurnSize(Record, frozen=True, kw_only=True):
-    """How large a turn is when it is shown."""
+    """The size of a turn when it is shown."""
 
     turn_index: int
     shown_bytes: int
@@ -192,7 +192,7 @@ class HistoryPlan(Record, frozen=True, kw_only=True):
 
 
 def plan_history(facts: HistoryFacts) -> HistoryPlan:
-    """Say what the next turn reads of this one and of those before it."""
+    """Decide what the next turn reads of this one and of those before it."""
     before, shown = _as_last_shown(facts)
     high, low = marks(facts.budget_bytes)
     newest = _size_of(facts.ended)
@@ -206,12 +206,12 @@ def plan_history(facts: HistoryFacts) -> HistoryPlan:
     if compaction is not None:
         newest = _size_of(_with(facts.ended, compaction))
     first = first_kept([*sizes, newest], low_bytes=low, high_bytes=high)
-    gone = tuple(log for log in (*shown, facts.ended) if log.turn.turn_index < first)
+    dropped = tuple(log for log in (*shown, facts.ended) if log.turn.turn_index < first)
     return HistoryPlan(
         context=AgentContext(
             history_from_turn=first,
             compression_epoch=facts.past.context.compression_epoch + 1,
-            recap=history_recap(before.recap, gone, bytes_max=_recap_bytes(facts.budget_bytes)),
+            recap=history_recap(before.recap, dropped, bytes_max=_recap_bytes(facts.budget_bytes)),
         ),
         compaction=compaction,
     )
@@ -243,7 +243,7 @@ def shorter(log: TurnLog, *, keep_bytes: int) -> TurnCompaction | None:
     chosen = compact_into(sizes, keep_bytes=keep_bytes)
     if isinstance(chosen, BaselineOverBudget) or chosen.through_round <= sizes.through_round:
         return None
-    return compaction_of(log, chosen, state=None, past=ShownPast())
+    return compaction_of(log, chosen, state=None, past=ShownHistory())
 
 
 def ended_sizes(log: TurnLog, *, budget_bytes: int) -> TurnSizes:
@@ -253,13 +253,13 @@ def ended_sizes(log: TurnLog, *, budget_bytes: int) -> TurnSizes:
     scratch: list[ConversationMessage] = []
     opening, rounds = 0, list[int]()
     for entry in log.entries:
-        said = append_entry(scratch, entry.data, receipts)
+        size_bytes = append_entry(scratch, entry.data, receipts)
         if isinstance(entry.data, AssistantRound):
-            rounds.append(said)
+            rounds.append(size_bytes)
         elif rounds:
-            rounds[-1] += said
+            rounds[-1] += size_bytes
         else:
-            opening += said
+            opening += size_bytes
     return TurnSizes(
         budget_bytes=budget_bytes,
         history_bytes=0,
@@ -270,7 +270,7 @@ def ended_sizes(log: TurnLog, *, budget_bytes: int) -> TurnSizes:
 
 
 def _as_last_shown(facts: HistoryFacts) -> tuple[AgentContext, tuple[TurnLog, ...]]:
-    """The window as the ended turn left it: one that was compacted has let all before it go."""
+    """The window as the ended turn left it: a compacted turn has dropped all turns before it."""
     let_go = newest_compaction(facts.ended.entries)
     if let_go is None:
         return facts.past.context, facts.past.turns

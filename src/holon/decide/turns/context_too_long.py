@@ -1,10 +1,10 @@
-"""A conversation that no model takes: what becomes of the work it was about.
+"""Turns whose conversation exceeds every model's window: the wait they leave.
 
 Owns:  the wait such a turn leaves on its work item, and what ends that wait.
 Rule 1: a turn that fails because the conversation is too long would fail again. Its work item is
         not offered any more; it waits for the operator, and the failure brief says so.
-Rule 2: besides the operator's word, other models and a shorter conversation end the wait: the
-        models are recorded with it, and a compaction by a later turn ends it.
+Rule 2: besides the operator, other models and a shorter conversation end the wait: the models are
+        recorded with it, and a compaction by a later turn ends it.
 Rule 3: one item waits for each such turn: the one in focus, or else the one the turn was offered.
 """
 
@@ -43,25 +43,25 @@ def item_to_hold(snapshot: AgentSnapshot, message: MessageEnvelope) -> WeighedIt
 
 
 def wait_for_room(
-    held: WeighedItem, wait_id: WaitId, models: Sequence[ModelRef], *, now: datetime
+    weighed: WeighedItem, wait_id: WaitId, models: Sequence[ModelRef], *, now: datetime
 ) -> WaitRecord:
     """Return the wait that keeps the item from being offered."""
     return WaitRecord(
         id=wait_id,
-        agent_id=held.item.agent_id,
+        agent_id=weighed.item.agent_id,
         kind=WaitKind.OPERATOR,
         waiting_for=_waiting_for(models),
         created_at=now,
         deadline_at=None,
-        work_item_id=held.item.id,
+        work_item_id=weighed.item.id,
         source_id=SOURCE,
     )
 
 
-def waiting_text(held: WeighedItem) -> str:
-    """What the failure brief says about the item."""
+def waiting_text(weighed: WeighedItem) -> str:
+    """The sentence of the failure brief about the item."""
     return (
-        f"Work item {held.item.id} waits for you: it is not taken up again by itself. Send the"
+        f"Work item {weighed.item.id} waits for you: it is not taken up again by itself. Send the"
         " agent a message, change the item, or give the agent a model with a larger context"
         " window."
     )
@@ -96,7 +96,7 @@ def _open(waits: Sequence[WaitRecord]) -> tuple[WaitRecord, ...]:
 
 
 def _waiting_for(models: Sequence[ModelRef]) -> str:
-    """Names the models, so that a wait tells by itself whether they have changed."""
+    """A name for the models, so that the wait itself shows whether they have changed."""
     named = ", ".join(str(model) for model in models)
     return f"the operator, a shorter conversation, or other models than {named}"
 

@@ -1,26 +1,23 @@
-"""What the model reads of its turns, as provider-neutral messages.
+"""The conversation of an agent's turns, rendered as provider-neutral messages.
 
-Owns:  the measure everything about budgets is counted in: bytes of what is said, and a little for
-       what any wire puts around a block; the lines of a recap, how many of them are kept, and the
-       block they are shown in; the rendering of transcripts as a conversation, and the check that a
-       provider will take it.
-Rule 1: a recap is made from what is recorded and from nothing else: the same log, the same lines.
-Rule 2: whose words they are stays with them. What came in keeps its authority; what a tool found is
-        evidence. What an operator added, and what the model wrote as a checkpoint, stays longest.
-Rule 3: the newest lines stay; those that find no room are counted.
-Rule 4: a recap is data: it stands inside a fence, and nothing in it is a new instruction.
+Owns:  the size measure of prompt budgets: content bytes, and a little for what a wire puts around a
+       block; recap lines and the block they are shown in; the rendering of transcripts, and the
+       check that a provider will accept the result.
+Rule 1: a recap is made from records alone: the same log gives the same lines.
+Rule 2: a recap line keeps its authority; tool results are evidence. Operator interjections and the
+        model's checkpoints stay longest.
+Rule 3: the newest lines stay; those that do not fit are counted.
+Rule 4: a recap is data: it stands inside a fence and gives no new instruction.
 Rule 5: roles alternate, starting and ending with the user; neighbours of one role are joined.
 Rule 6: the results of a round come first in the message after it, one per tool use, in call order;
-        whatever else was said meanwhile follows them.
-Rule 7: outside words are data: decide/queue/message_view renders them with their provenance. What a
-        tool found is shown as it is; only characters that hide a text in a text are taken out of
-        it.
-Rule 8: of a turn that was compacted its opening, its recap and its newest rounds are shown, as the
-        turn itself saw them last; of turns that were let go, the agent's recap
-        (decide/turns/compaction).
-Rule 9: of a turn that was set aside it is only shown that it was: what it read ended the process.
-Rule 10: nothing is invented here. A call that has no receipt stays unanswered, and `problems_of`
-         says so; answering it is the business of the commit that ended it.
+        other content of that moment follows them.
+Rule 7: outside content is data: decide/queue/message_view renders it with its provenance. Tool
+        results are shown as they are, without characters that hide text inside text.
+Rule 8: a compacted turn is shown by its opening, its recap and its newest rounds, as the turn
+        itself showed them last; dropped turns by the agent's recap (decide/turns/compaction).
+Rule 9: of a turn that was set aside only that fact is shown: its input ended the process.
+Rule 10: rendering adds no content. A call without a receipt stays unanswered, and `problems_of`
+         says so; the commit that ends the call answers it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,18 +92,20 @@ def bytes_of(messages: Iterable[ConversationMessage]) -> int:
 def _block_bytes(block: AssistantBlock | UserBlock) -> int:
     match block:
         case TextBlock(text=text):
-            said = utf8_bytes(text)
+            content_bytes = utf8_bytes(text)
         case ThinkingBlock(text=text, signature=signature):
-            said = utf8_bytes(text) + utf8_bytes(signature or "")
+            content_bytes = utf8_bytes(text) + utf8_bytes(signature or "")
         case OpaqueBlock(content=content):
-            said = utf8_bytes(content)
-        case ToolUseBlock(call_id=call_id, name=name, input=asked):
-            said = utf8_bytes(call_id) + utf8_bytes(name) + len(msgspec.json.encode(asked))
+            content_bytes = utf8_bytes(content)
+        case ToolUseBlock(call_id=call_id, name=name, input=arguments):
+            content_bytes = (
+                utf8_bytes(call_id) + utf8_bytes(name) + len(msgspec.json.encode(arguments))
+            )
         case ToolResultBlock(call_id=call_id, content=content):
-            said = utf8_bytes(call_id) + utf8_bytes(content)
+            content_bytes = utf8_bytes(call_id) + utf8_bytes(content)
         case _:
             assert_never(block)
-    return BLOCK_BYTES + said
+    return BLOCK_BYTES + content_bytes
 
 
 _RECAPS_KEPT_COUNT: Final = 128
@@ -128,8 +127,8 @@ _Receipts: TypeAlias = Mapping[tuple[int, int], ToolReceipt]
 
 def newest_compaction(entries: Sequence[TranscriptEntry]) -> TurnCompaction | None:
     """Return what was last decided about a turn's window."""
-    found = (entry.data for entry in reversed(entries))
-    return next((data for data in found if isinstance(data, TurnCompaction)), None)
+    newest_first = (entry.data for entry in reversed(entries))
+    return next((data for data in newest_first if isinstance(data, TurnCompaction)), None)
 
 
 def turn_recap_text(turn_id: TurnId, compaction: TurnCompaction) -> str:
@@ -139,7 +138,7 @@ def turn_recap_text(turn_id: TurnId, compaction: TurnCompaction) -> str:
     return _block(header, compaction.recap, content_id=content_id)
 
 
-@lru_cache(maxsize=_RECAPS_KEPT_COUNT)  # the same for every turn until more turns are let go
+@lru_cache(maxsize=_RECAPS_KEPT_COUNT)  # the same for every turn until more turns are dropped
 def history_recap_text(agent_id: str, lines: tuple[str, ...], *, first_turn: int) -> str:
     """Return the block that stands for the turns before this one."""
     header = HISTORY_HEADER.format(first=first_turn)
@@ -148,26 +147,26 @@ def history_recap_text(agent_id: str, lines: tuple[str, ...], *, first_turn: int
 
 def turn_recap(log: TurnLog, *, through_round: int, bytes_max: int) -> tuple[str, ...]:
     """Return the lines that stand for the first rounds of a turn."""
-    gone = tuple(_before_round(log.entries, through_round + 1))
+    dropped = tuple(_before_round(log.entries, through_round + 1))
     receipts = receipts_by_place(log.calls)
-    lines = [line for entry in gone for line in _entry_lines(entry, receipts)]
-    pinned = (*_checkpoints(gone), *_added(gone))
+    lines = [line for entry in dropped for line in _entry_lines(entry, receipts)]
+    pinned = (*_checkpoints(dropped), *_added(dropped))
     return _bounded(pinned, lines, bytes_max=bytes_max)
 
 
 def history_recap(
-    before: Sequence[str], gone: Sequence[TurnLog], *, bytes_max: int
+    before: Sequence[str], dropped: Sequence[TurnLog], *, bytes_max: int
 ) -> tuple[str, ...]:
     """Return the lines that stand for these turns, and for those that went before them."""
-    return _bounded((), [*before, *(turn_line(log) for log in gone)], bytes_max=bytes_max)
+    return _bounded((), [*before, *(turn_line(log) for log in dropped)], bytes_max=bytes_max)
 
 
 def turn_line(log: TurnLog) -> str:
-    """Return one line about a whole turn: what it answered, what it said last, how it ended."""
+    """Return one line about a whole turn: what it answered, its last text, how it ended."""
     incoming = next((e.data for e in log.entries if isinstance(e.data, IncomingMessage)), None)
     rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
-    spoken = (text_of(each.spoke.blocks) for each in reversed(rounds))
-    last = next((text for text in spoken if text.strip()), "")
+    texts = (text_of(each.spoke.blocks) for each in reversed(rounds))
+    last = next((text for text in texts if text.strip()), "")
     terminal = log.turn.terminal
     ended = terminal.kind.value if terminal is not None else "ended"
     parts = [f"turn {log.turn.turn_index}, {ended}, {len(rounds)} rounds"]
@@ -179,12 +178,12 @@ def turn_line(log: TurnLog) -> str:
             f"{message.kind.value} ({authority_shown(message).value})"
             f" {_preview(body_text(message.body))}"
         )
-    parts.extend(_said_meanwhile(log))
+    parts.extend(_interjection_previews(log))
     parts.append(f"you said last {_preview(last)}" if last else "you said nothing")
     return "; ".join(parts)
 
 
-def _said_meanwhile(log: TurnLog) -> Iterator[str]:
+def _interjection_previews(log: TurnLog) -> Iterator[str]:
     for entry in log.entries:
         if isinstance(entry.data, Interjection):
             yield f"the operator added {_preview(entry.data.interjected.text)}"
@@ -197,36 +196,36 @@ def _before_round(entries: Sequence[TranscriptEntry], number: int) -> Iterator[T
         yield entry
 
 
-def _checkpoints(gone: Sequence[TranscriptEntry]) -> list[str]:
+def _checkpoints(dropped: Sequence[TranscriptEntry]) -> list[str]:
     """The newest full checkpoint, and those that only added to it."""
-    kept: list[str] = []
-    asked: TurnCompaction | None = None
-    for entry in gone:
+    checkpoints: list[str] = []
+    request: TurnCompaction | None = None
+    for entry in dropped:
         match entry.data:
-            case TurnCompaction(request=str()) as asked:
+            case TurnCompaction(request=str()) as request:
                 continue
-            case AssistantRound(round=number, spoke=spoke) if asked is not None:
+            case AssistantRound(round=number, spoke=spoke) if request is not None:
                 if text := text_of(spoke.blocks).strip():
                     short = shortened(text, bytes_max=CHECKPOINT_BYTES_MAX).text
                     note = f"checkpoint you gave in round {number}:\n{short}"
-                    kept = [*kept, note] if asked.delta else [note]
-                asked = None
+                    checkpoints = [*checkpoints, note] if request.delta else [note]
+                request = None
             case _:
                 continue
-    return kept
+    return checkpoints
 
 
-def _added(gone: Sequence[TranscriptEntry]) -> Iterator[str]:
-    """What the operator said in the middle of it."""
+def _added(dropped: Sequence[TranscriptEntry]) -> Iterator[str]:
+    """The operator's interjections in these rounds."""
     number = 0
-    for entry in gone:
+    for entry in dropped:
         match entry.data:
             case AssistantRound(round=number):
                 continue
             case Interjection(interjected=interjected):
-                said = _preview(interjected.text, chars_max=RECAP_OPERATOR_CHARS_MAX)
+                preview = _preview(interjected.text, chars_max=RECAP_OPERATOR_CHARS_MAX)
                 label = AuthorityClass.OPERATOR_INSTRUCTION.value
-                yield f"after round {number} the operator added ({label}) {said}"
+                yield f"after round {number} the operator added ({label}) {preview}"
             case _:
                 continue
 
@@ -239,17 +238,17 @@ def _entry_lines(entry: TranscriptEntry, receipts: _Receipts) -> Iterator[str]:
                 yield f"round {number}: you said {_preview(text)}"
             uses = tool_uses_of(spoke.blocks)
             for position, use in enumerate(uses[:RECAP_CALLS_COUNT_MAX]):
-                told = without_addresses(msgspec.json.encode(use.input).decode())
-                asked = quoted_line(told, chars_max=RECAP_PREVIEW_CHARS_MAX)
-                came = _came_back(receipts.get((number, position)))
-                yield f"round {number}: {quoted(use.name)[:ID_CHARS_MAX]} {asked} -> {came}"
+                arguments = without_addresses(msgspec.json.encode(use.input).decode())
+                preview = quoted_line(arguments, chars_max=RECAP_PREVIEW_CHARS_MAX)
+                outcome = _outcome_of(receipts.get((number, position)))
+                yield f"round {number}: {quoted(use.name)[:ID_CHARS_MAX]} {preview} -> {outcome}"
             if (more := len(uses) - RECAP_CALLS_COUNT_MAX) > 0:
                 yield f"round {number}: and {more} more calls"
         case _:
             return
 
 
-def _came_back(receipt: ToolReceipt | None) -> str:
+def _outcome_of(receipt: ToolReceipt | None) -> str:
     if receipt is None:
         return "no result"
     outcome = f"failed ({receipt.error_kind or 'error'})" if receipt.is_error else "done"
@@ -259,22 +258,22 @@ def _came_back(receipt: ToolReceipt | None) -> str:
 def _bounded(pinned: Sequence[str], lines: Sequence[str], *, bytes_max: int) -> tuple[str, ...]:
     """Keep what is pinned, shortened if need be, and as many of the newest lines as fit."""
     share, whole = _PINNED_SHARE
-    kept_first = _kept_pinned(pinned, bytes_max=bytes_max * share // whole)
-    room = bytes_max - sum(utf8_bytes(note) + 1 for note in kept_first)
+    kept_first = _shortened_pinned(pinned, bytes_max=bytes_max * share // whole)
+    bytes_left = bytes_max - sum(utf8_bytes(note) + 1 for note in kept_first)
     newest: list[str] = []
     for line in map(disarmed, reversed(lines)):  # as the fence will show it, or it would grow
         reserve = _OMITTED_BYTES if len(newest) + 1 < len(lines) else 0
-        if utf8_bytes(line) + 1 + reserve > room:
+        if utf8_bytes(line) + 1 + reserve > bytes_left:
             break
         newest.append(line)
-        room -= utf8_bytes(line) + 1
+        bytes_left -= utf8_bytes(line) + 1
     left_out = len(lines) - len(newest)
-    if left_out and room >= _OMITTED_BYTES:
+    if left_out and bytes_left >= _OMITTED_BYTES:
         newest.append(_OMITTED.format(count=left_out))
     return (*kept_first, *reversed(newest))
 
 
-def _kept_pinned(pinned: Sequence[str], *, bytes_max: int) -> list[str]:
+def _shortened_pinned(pinned: Sequence[str], *, bytes_max: int) -> list[str]:
     kept: list[str] = []
     for note in reversed(pinned):  # the newest matters most
         short = disarmed_within(note, bytes_max=max(0, bytes_max))
@@ -321,11 +320,11 @@ def conversation_of(logs: Sequence[TurnLog]) -> tuple[ConversationMessage, ...]:
 def append_recap(
     messages: list[ConversationMessage], agent_id: AgentId, context: AgentContext
 ) -> None:
-    """Add what is left of the turns that were let go, if any were."""
+    """Add the recap of dropped turns, if any."""
     first_turn = context.history_from_turn
     if first_turn > 1:
         recap = history_recap_text(agent_id, context.recap, first_turn=first_turn)
-        _append(messages, _said(recap))
+        _append(messages, _user_message(recap))
 
 
 class RenderedTurn(NamedTuple):
@@ -336,17 +335,17 @@ class RenderedTurn(NamedTuple):
 
 
 def rendered_turn(log: TurnLog, *, input_bytes_max: int | None = None) -> RenderedTurn:
-    """Render what is shown of a turn; of one that was set aside, that it was."""
+    """Render the shown part of a turn; of one that was set aside, only that fact."""
     if was_set_aside(log):
-        aside = (_said(SET_ASIDE_TEXT),)
-        return RenderedTurn(aside, bytes_of(aside))
+        notice = (_user_message(SET_ASIDE_TEXT),)
+        return RenderedTurn(notice, bytes_of(notice))
     receipts = receipts_by_place(log.calls)
-    said = tuple(
+    messages = tuple(
         message
         for data in shown_entries(log)
         for message in _messages_of(data, receipts, input_bytes_max)
     )
-    return RenderedTurn(said, bytes_of(said))
+    return RenderedTurn(messages, bytes_of(messages))
 
 
 def append_rendered(messages: list[ConversationMessage], turn: RenderedTurn) -> int:
@@ -384,20 +383,20 @@ def append_entry(
     *,
     input_bytes_max: int | None = None,
 ) -> int:
-    """Add what one transcript entry says, and return how many bytes that is.
+    """Append one transcript entry, and return its size in bytes.
 
     Of what came in, at most so much of each body is shown.
     """
-    said = _messages_of(data, receipts, input_bytes_max)
-    for message in said:
+    appended = _messages_of(data, receipts, input_bytes_max)
+    for message in appended:
         _append(messages, message)
-    return bytes_of(said)
+    return bytes_of(appended)
 
 
 def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:
-    """Say everything that would make a provider refuse this conversation."""
+    """Return everything that would make a provider refuse this conversation."""
     problems: list[str] = []
-    asked: list[CallId] = []  # by the message before
+    requested: list[CallId] = []  # by the message before
     expects_user = True
     for index, message in enumerate(conversation):
         if isinstance(message, UserMessage) is not expects_user:
@@ -406,12 +405,12 @@ def problems_of(conversation: Sequence[ConversationMessage]) -> tuple[str, ...]:
         if not message.blocks:
             problems.append(f"message {index} is empty")
         answered = _answered_by(message)
-        if answered != asked:
-            problems.append(f"message {index} answers {answered} where {asked} was asked")
+        if answered != requested:
+            problems.append(f"message {index} answers {answered} where {requested} was asked")
         if any(isinstance(b, ToolResultBlock) for b in message.blocks[len(answered) :]):
             problems.append(f"message {index} has a result after other words")
-        asked = _asked_by(message)
-        if len(set(asked)) != len(asked):
+        requested = _calls_of(message)
+        if len(set(requested)) != len(requested):
             problems.append(f"message {index} uses a call id twice")
     if expects_user:
         problems.append("the conversation does not end with the user")
@@ -436,22 +435,24 @@ def _messages_of(
 ) -> tuple[ConversationMessage, ...]:
     match data:
         case IncomingMessage():
-            return (_said(*incoming_texts(data, body_bytes_max=input_bytes_max)),)
+            return (_user_message(*incoming_texts(data, body_bytes_max=input_bytes_max)),)
         case AssistantRound():
             return _round_messages(data, receipts)
         case Interjection(interjected=interjected):
-            return (_said(f"{INTERJECTION_HEADER}\n{interjected.text}"),)
+            return (_user_message(f"{INTERJECTION_HEADER}\n{interjected.text}"),)
         case ContinuationPrompt(text=text) | WorkReminder(text=text):
-            return (_said(text),)
+            return (_user_message(text),)
         case RoundsRecap(turn_id=turn_id, compaction=compaction):
-            return (_said(turn_recap_text(turn_id, compaction)),)
+            return (_user_message(turn_recap_text(turn_id, compaction)),)
         case TurnCompaction(request=request):
-            return () if request is None else (_said(request),)
+            return () if request is None else (_user_message(request),)
         case RuntimeFailure(failure=failure, retry_at=datetime() as moment):
             until = moment.isoformat(timespec="minutes")
-            return (_said(f"[Runtime: this turn was put off until {until}: {failure.summary}]"),)
+            return (
+                _user_message(f"[Runtime: this turn was put off until {until}: {failure.summary}]"),
+            )
         case RuntimeFailure(failure=failure):
-            return (_said(f"[Runtime: this turn ended in failure: {failure.summary}]"),)
+            return (_user_message(f"[Runtime: this turn ended in failure: {failure.summary}]"),)
         case _:
             assert_never(data)
 
@@ -470,8 +471,8 @@ def _round_messages(
                     is_error=receipt.is_error,
                 )
             )
-    spoken = AssistantMessage(blocks=tuple(b for b in data.spoke.blocks if not _is_blank(b)))
-    return (spoken, UserMessage(blocks=tuple(results)))
+    answer = AssistantMessage(blocks=tuple(b for b in data.spoke.blocks if not _is_blank(b)))
+    return (answer, UserMessage(blocks=tuple(results)))
 
 
 def _read_as(receipt: ToolReceipt) -> str:
@@ -492,7 +493,7 @@ def _append(messages: list[ConversationMessage], message: ConversationMessage) -
             messages.append(message)
 
 
-def _said(*texts: str) -> UserMessage:
+def _user_message(*texts: str) -> UserMessage:
     return UserMessage(blocks=tuple(TextBlock(text=text) for text in texts))
 
 
@@ -500,7 +501,7 @@ def _is_blank(block: AssistantBlock) -> bool:
     return isinstance(block, TextBlock) and not block.text.strip()
 
 
-def _asked_by(message: ConversationMessage) -> list[CallId]:
+def _calls_of(message: ConversationMessage) -> list[CallId]:
     match message:
         case AssistantMessage(blocks=blocks):
             return [use.call_id for use in tool_uses_of(blocks)]
@@ -511,7 +512,7 @@ def _asked_by(message: ConversationMessage) -> list[CallId]:
 
 
 def _answered_by(message: ConversationMessage) -> list[CallId]:
-    """Return the calls a message answers before it says anything else."""
+    """Return the calls a message answers before any other content."""
     match message:
         case AssistantMessage():
             return []

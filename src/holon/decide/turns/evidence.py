@@ -1,14 +1,14 @@
-"""What a turn did, read off its log.
+"""Turn evidence: what a turn did, extracted from its log.
 
-Owns:  the files, commands, checks and choices that a turn's calls tell of, and whose words the turn
-       was shown.
-Rule 1: only calls and receipts count. Nothing is read off a message, and of the model's words only
-        what it gave a tool as an argument.
-Rule 2: the newest EVIDENCE_CALLS_COUNT_MAX calls that tell something are looked at, each list is
-        bounded, newest first, and every entry is one line.
-Rule 3: a turn that was shown words from outside makes no choices in words of its own: what it chose
-        is named by ids alone. A turn that the runtime starts by itself goes on with the turn before
-        it, and is worth no more.
+Owns:  the files, commands, checks and decisions that a turn's calls name, and the authority of what
+       the turn was shown.
+Rule 1: only calls and receipts count. Messages are not interpreted, and of the model's text only
+        the arguments of its calls.
+Rule 2: the newest EVIDENCE_CALLS_COUNT_MAX relevant calls are used, each list is bounded, newest
+        first, and every entry is one line.
+Rule 3: decisions of a turn that was shown outside content are named by ids alone, without text. A
+        turn that the runtime starts by itself inherits from the turn before it and has no higher
+        authority.
 """
 
 import re
@@ -32,7 +32,7 @@ from holon.model.record import Record
 from holon.model.turns.transcript import RecordedCall, TurnLog
 from holon.model.values import JsonValue
 
-_TELLING: Final = frozenset(
+_RELEVANT_TOOLS: Final = frozenset(
     {
         "ApplyPatch",
         "ExecCommand",
@@ -53,7 +53,7 @@ _CHECKING: Final = (
 
 
 class CommandRun(Record, frozen=True, kw_only=True):
-    """A command the turn asked for. Nobody knows yet how one ends that runs or was cut off."""
+    """A command the turn ran. The end of one that still runs or was cut off is unknown."""
 
     cmd: str
     outcome: str
@@ -67,13 +67,13 @@ class CommandRun(Record, frozen=True, kw_only=True):
 
     @property
     def is_check(self) -> bool:
-        """Whether it looks like one that verifies something."""
-        # Compiled when a command is first looked at: that takes as long as loading a module.
+        """Whether it looks like a verification command."""
+        # Compiled on first use: that takes as long as loading a module.
         return re.search(_CHECKING, self.cmd, re.IGNORECASE) is not None
 
 
 class TurnEvidence(Record, frozen=True, kw_only=True):
-    """What a turn's calls tell; lists are newest first."""
+    """What a turn's calls did; lists are newest first."""
 
     authority_class: AuthorityClass
     files: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class TurnEvidence(Record, frozen=True, kw_only=True):
 
     @property
     def is_instructed(self) -> bool:
-        """Whether nobody from outside had a word in the turn."""
+        """Whether the turn was shown no outside content."""
         return not is_tainted(self.authority_class)
 
 
@@ -110,7 +110,7 @@ class _Receipt(msgspec.Struct):
     result: _Result | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Asked(msgspec.Struct):
+class _Arguments(msgspec.Struct):
     """The arguments that are read here, by the names models use for them."""
 
     cmd: str | None = None
@@ -126,7 +126,7 @@ _RECEIPTS: Final = msgspec.json.Decoder(_Receipt)
 
 
 def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
-    """Return what a turn's log tells; `before` is what the turn before it was worth."""
+    """Return the evidence in a turn's log; `before` is the authority of the turn before it."""
     authority = turn_authority(log, before=before)
     instructed = not is_tainted(authority)
     files: list[str] = []
@@ -141,7 +141,7 @@ def evidence_of(log: TurnLog, *, before: AuthorityClass) -> TurnEvidence:
             case "ExecCommandBatch":
                 commands.extend(reversed(tuple(_batch(recorded))))
             case _:
-                decisions.extend(_decision(recorded, with_words=instructed))
+                decisions.extend(_decision(recorded, with_text=instructed))
     return TurnEvidence(
         authority_class=authority,
         files=newest_of(files, count_max=MEMORY_FILES_COUNT_MAX),
@@ -161,13 +161,13 @@ def memory_line(text: str, *, chars_max: int = MEMORY_LINE_CHARS_MAX) -> str:
 
 
 def _newest(calls: tuple[RecordedCall, ...]) -> Iterator[RecordedCall]:
-    telling = (recorded for recorded in reversed(calls) if recorded.call.name in _TELLING)
-    return islice(telling, EVIDENCE_CALLS_COUNT_MAX)
+    relevant = (recorded for recorded in reversed(calls) if recorded.call.name in _RELEVANT_TOOLS)
+    return islice(relevant, EVIDENCE_CALLS_COUNT_MAX)
 
 
 def _single(recorded: RecordedCall) -> Iterator[CommandRun]:
-    asked = _asked_of(recorded.call.input)
-    cmd = (asked.cmd or asked.command or "")[:_CMD_CHARS_MAX]
+    arguments = _arguments_of(recorded.call.input)
+    cmd = (arguments.cmd or arguments.command or "")[:_CMD_CHARS_MAX]
     if not cmd:
         return
     if recorded.receipt is None:
@@ -196,39 +196,41 @@ def _ended(cmd: str, result: _Result) -> CommandRun:
     return CommandRun(cmd=cmd, outcome=memory_line(result.disposition or "no result"))
 
 
-def _decision(recorded: RecordedCall, *, with_words: bool) -> Iterator[str]:
+def _decision(recorded: RecordedCall, *, with_text: bool) -> Iterator[str]:
     """What a successful call about a work item decided."""
     if recorded.receipt is None or recorded.receipt.is_error:
         return
-    asked = _asked_of(recorded.call.input)
-    item_id = memory_line(asked.work_item_id or asked.id or "")
+    arguments = _arguments_of(recorded.call.input)
+    item_id = memory_line(arguments.work_item_id or arguments.id or "")
     match recorded.call.name:
         case "CompleteWorkItem":
             yield f"completed work item {recorded.receipt.completes_work_item_id or item_id}"
         case "PickWorkItem":
             yield f"took up work item {item_id}"
         case "CreateWorkItem":
-            yield _said("opened a work item", asked.objective, with_words=with_words)
-        case "UpdateWorkItem" if asked.blocked_by:
-            yield _said(f"work item {item_id} is blocked", asked.blocked_by, with_words=with_words)
-        case "UpdateWorkItem" if asked.objective:
-            what = f"work item {item_id} has a new objective"
-            yield _said(what, asked.objective, with_words=with_words)
-        case "UpdateWorkItem" if asked.plan_status:
-            yield f"the plan of work item {item_id} is {memory_line(asked.plan_status)}"
+            yield _decision_line("opened a work item", arguments.objective, with_text=with_text)
+        case "UpdateWorkItem" if arguments.blocked_by:
+            yield _decision_line(
+                f"work item {item_id} is blocked", arguments.blocked_by, with_text=with_text
+            )
+        case "UpdateWorkItem" if arguments.objective:
+            change = f"work item {item_id} has a new objective"
+            yield _decision_line(change, arguments.objective, with_text=with_text)
+        case "UpdateWorkItem" if arguments.plan_status:
+            yield f"the plan of work item {item_id} is {memory_line(arguments.plan_status)}"
         case _:
             return
 
 
-def _said(what: str, words: str | None, *, with_words: bool) -> str:
-    return memory_line(f"{what}: {words}") if words and with_words else memory_line(what)
+def _decision_line(change: str, text: str | None, *, with_text: bool) -> str:
+    return memory_line(f"{change}: {text}") if text and with_text else memory_line(change)
 
 
-def _asked_of(arguments: JsonValue) -> _Asked:
+def _arguments_of(arguments: JsonValue) -> _Arguments:
     try:
-        return msgspec.convert(value_without_addresses(arguments), _Asked)
+        return msgspec.convert(value_without_addresses(arguments), _Arguments)
     except msgspec.ValidationError:
-        return _Asked()
+        return _Arguments()
 
 
 def _result_of(recorded: RecordedCall) -> _Result:

@@ -2,11 +2,11 @@
 
 Owns:  the mapping from errors and runtime facts to FailureArtifact, and the runtime's own kinds.
 Rule 1: a summary is one bounded line a person can act on; tracebacks and payloads stay out.
-Rule 2: the category says where it came from: the provider tree brings its own, Holon's other errors
-        are `runtime`, a task's end is `task`, and anything unforeseen is `unknown`.
+Rule 2: the category says where a failure came from: the provider tree brings its own, Holon's other
+        errors are `runtime`, a task's end is `task`, and anything unforeseen is `unknown`.
 Rule 3: when no model answered, the artifact is that of the model asked last, and its summary names
         every candidate and how it failed.
-Rule 4: a text is freed of secrets before it is cut: half a secret is no longer recognized.
+Rule 4: secrets are redacted before a text is cut: half a secret is no longer recognized.
 Rule 5: ABORTED_KINDS are ends from outside the turn: their message counts as aborted.
 """
 
@@ -39,8 +39,8 @@ _CAUSES_COUNT_MAX: Final = 8
 _CANDIDATES_NAMED_COUNT_MAX: Final = 8
 
 
-class LostCandidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that did not answer, and its last word. `asked` is false when it never got so far."""
+class FailedCandidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that did not answer, and its last error. `asked` is false if it was never called."""
 
     model_ref: ModelRef
     error: ProviderError
@@ -71,22 +71,22 @@ def failure_of(error: Exception) -> FailureArtifact:
 
 
 def round_failure(
-    lost: Sequence[LostCandidate],
+    lost: Sequence[FailedCandidate],
     attempts: Sequence[ProviderAttempt],
     *,
     redact: Redact = str,
 ) -> FailureArtifact:
     """Return the artifact of a round that no candidate answered; `lost` is in the order tried."""
-    shown = next((each for each in reversed(lost) if each.asked), lost[-1])
-    name = str(shown.model_ref)
-    of_shown = [attempt for attempt in attempts if attempt.model_ref == name]
-    found = _provider_failure(shown.error, of_shown, redact=redact)
+    last_asked = next((each for each in reversed(lost) if each.asked), lost[-1])
+    name = str(last_asked.model_ref)
+    own_attempts = [attempt for attempt in attempts if attempt.model_ref == name]
+    artifact = _provider_failure(last_asked.error, own_attempts, redact=redact)
     counts = Counter(attempt.model_ref for attempt in attempts)
     tried = first_line(", ".join(str(each.model_ref) for each in lost))
     return msgspec.structs.replace(
-        found,
-        summary=_told(lost, counts, redact),
-        metadata=found.metadata | {"attempt_count": str(len(attempts)), "candidates": tried},
+        artifact,
+        summary=_summary_of(lost, counts, redact),
+        metadata=artifact.metadata | {"attempt_count": str(len(attempts)), "candidates": tried},
     )
 
 
@@ -113,14 +113,14 @@ def round_limit() -> FailureArtifact:
     )
 
 
-def over_budget(*, needed_tokens: int, share_tokens: int, what: str) -> FailureArtifact:
+def over_budget(*, needed_tokens: int, share_tokens: int, subject: str) -> FailureArtifact:
     """What a prompt must hold does not fit what the model takes."""
     return FailureArtifact(
         category=FailureCategory.RUNTIME,
         kind=TerminalKind.BASELINE_OVER_BUDGET.value,
         summary=first_line(
             f"the prompt does not fit the model: it needs at least about {needed_tokens} tokens"
-            f" where there is room for {share_tokens}: {what}"
+            f" where there is room for {share_tokens}: {subject}"
         ),
         recovery_hint="use a model with a larger context window, or send less",
     )
@@ -199,7 +199,7 @@ def _provider_failure(
     )
 
 
-def _told(lost: Sequence[LostCandidate], counts: Mapping[str, int], redact: Redact) -> str:
+def _summary_of(lost: Sequence[FailedCandidate], counts: Mapping[str, int], redact: Redact) -> str:
     """Return one line that names every candidate and how it failed."""
     if len(lost) == 1:
         count = counts.get(str(lost[0].model_ref), 0)
@@ -209,12 +209,12 @@ def _told(lost: Sequence[LostCandidate], counts: Mapping[str, int], redact: Reda
     opening = f"none of {len(lost)} models answered: "
     named, more = lost[:_CANDIDATES_NAMED_COUNT_MAX], len(lost) - _CANDIDATES_NAMED_COUNT_MAX
     ending = f"; and {more} more" if more > 0 else ""
-    room = (EVENT_TEXT_CHARS_MAX - len(opening) - len(ending)) // len(named) - len("; ")
-    parts = (cut(_ended(each, counts, redact), chars_max=room) for each in named)
+    chars_left = (EVENT_TEXT_CHARS_MAX - len(opening) - len(ending)) // len(named) - len("; ")
+    parts = (cut(_candidate_ending(each, counts, redact), chars_max=chars_left) for each in named)
     return opening + "; ".join(parts) + ending
 
 
-def _ended(lost: LostCandidate, counts: Mapping[str, int], redact: Redact) -> str:
+def _candidate_ending(lost: FailedCandidate, counts: Mapping[str, int], redact: Redact) -> str:
     count = counts.get(str(lost.model_ref), 0)
     often = f" after {count} attempts" if count > 1 else ""
     message = first_line(redact(lost.error.message))

@@ -1,12 +1,12 @@
-"""The receipt of a batch of commands as the model reads it: grouped text instead of nested JSON.
+"""Tool receipts as the model reads them: command batches and the error envelope.
 
-Owns:  this text. What is recorded stays the structured receipt; this is made of it when it is read;
-       the error envelope: one JSON object with ok, tool_name, kind, message and retryable, and with
-       hint, field and details where there are any.
-Rule 1: a line at the margin is ours: it opens an item or a stream. What a command wrote is
-        indented, so that no output can look like the beginning of another item.
-Rule 2: a receipt that is not a whole batch receipt is read as it is.
-Rule 3: every failed call, whoever failed it, is answered in this one shape.
+Owns:  the grouped text of a command batch, rendered from the structured receipt each time it is
+       read; the error envelope: one JSON object with ok, tool_name, kind, message and retryable,
+       and with hint, field and details where they exist.
+Rule 1: a line at the margin is the runtime's: it opens an item or a stream. Command output is
+        indented, so that it cannot look like the beginning of another item.
+Rule 2: a receipt that is not a complete batch receipt is read as it is.
+Rule 3: every failed call, whatever failed it, is answered in this one shape.
 Rule 4: the envelope is bounded. Details that are too large are replaced by their beginning and
         their digest; a message that is too long is cut.
 """
@@ -81,8 +81,8 @@ def _lines(receipt: _Receipt) -> Iterator[str]:
         (batch.completed_count, "completed"), (batch.failed_count, "failed"),
         (batch.rejected_count, "rejected"), (batch.skipped_count, "skipped"),
     )  # fmt: skip
-    told = ", ".join(f"{count} {status}" for count, status in counts if count)
-    yield f"ExecCommandBatch: {batch.item_count} items, {told}"
+    counted = ", ".join(f"{count} {status}" for count, status in counts if count)
+    yield f"ExecCommandBatch: {batch.item_count} items, {counted}"
     for item in batch.items:
         yield from _item_lines(item)
     yield from (f"note: {_inline(note)}" for note in receipt.notes)
@@ -123,8 +123,8 @@ def _inline(text: str) -> str:
 
 
 def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
-    """Return the receipt that tells the model why its call did not work."""
-    kept = msgspec.structs.replace(
+    """Return the receipt that explains to the model why its call failed."""
+    bounded = msgspec.structs.replace(
         error,
         message=error.message[:TOOL_ERROR_DETAIL_CHARS_MAX],
         details=_bounded(error.details),
@@ -132,15 +132,15 @@ def error_receipt(call_id: CallId, name: str, error: ToolError) -> ToolReceipt:
     return ToolReceipt(
         call_id=call_id,
         name=name,
-        content=msgspec.json.encode(_envelope(name, kept)).decode(),
+        content=msgspec.json.encode(_envelope(name, bounded)).decode(),
         is_error=True,
-        error_kind=kept.kind,
-        error=kept,
+        error_kind=bounded.kind,
+        error=bounded,
     )
 
 
 def _envelope(name: str, error: ToolError) -> dict[str, JsonValue]:
-    told: dict[str, JsonValue] = {
+    fields: dict[str, JsonValue] = {
         "ok": False,
         "tool_name": name,
         "kind": error.kind,
@@ -150,7 +150,7 @@ def _envelope(name: str, error: ToolError) -> dict[str, JsonValue]:
         "retryable": error.retryable,
         "details": error.details,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _bounded(details: JsonValue) -> JsonValue:

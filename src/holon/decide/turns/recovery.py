@@ -1,15 +1,15 @@
-"""What a restart does with turns and tasks an earlier process left unfinished.
+"""Recovery: the plan for turns and tasks an earlier process left unfinished.
 
 Owns:  the plan for an open turn, and for every task that has not ended.
-Rule 1: a call that started and has no result gets exactly one: interrupted, effect unknown. It is
-        never run again by the runtime; the model decides after looking.
-Rule 2: a turn that was cut off too often is poison and is given up; its calls are answered all the
+Rule 1: a call that started and has no result gets exactly one: interrupted, effect unknown. The
+        runtime never runs it again; the model decides after looking.
+Rule 2: a turn that was cut off too often is abandoned as poison; its calls are answered all the
         same, so that the transcript stays sendable.
-Rule 3: a turn that had the processor when the process ended, as often as TURN_CRASHES_COUNT_MAX
-        starts in a row with no progress between them, is set aside: it would end the next process
-        as well. Progress is a transcript entry more, or a call more that came to its own end.
-Rule 4: a task nobody can attach to any more is interrupted, with a failure that says why; it never
-        silently disappears.
+Rule 3: a turn that had the processor when the process ended, TURN_CRASHES_COUNT_MAX starts in a row
+        with no progress between them, is set aside: it would end the next process as well. Progress
+        is one more transcript entry, or one more call that ended by itself.
+Rule 4: a task that can no longer be attached to is interrupted, with a failure that says why; it
+        never silently disappears.
 
 Plans hold changes that are ready to commit: `interrupted` are the FinishToolCalls, `advance` is the
 task's AdvanceTask, `failure` is what an abandoned turn settles with.
@@ -51,7 +51,7 @@ CUT_OFF: Final = ToolError(
 
 
 class ResumeTurnPlan(Record, tag=True, frozen=True, kw_only=True):
-    """Answer these calls, then go on with the turn."""
+    """Answer these calls, then resume the turn."""
 
     interrupted: tuple[FinishToolCall, ...]
     crashes: TurnCrashes = TurnCrashes(count=0, progress=0)
@@ -91,9 +91,9 @@ TaskPlan: TypeAlias = KeepTask | InterruptTask
 
 
 def plan_turn(log: TurnLog, *, ended_process: bool = False) -> TurnPlan:
-    """Say how an open turn goes on, or that it does not.
+    """Decide whether and how an open turn continues.
 
-    `ended_process` tells that it had the processor when the process before this one ended.
+    `ended_process` is true if it had the processor when the previous process ended.
     """
     interrupted = _answered(log, INTERRUPTED)
     crashes = _crashes_of(log, ended_process=ended_process)
@@ -141,7 +141,7 @@ def interrupt_call(call: ToolCallRecord, why: ToolError = INTERRUPTED) -> Finish
 
 
 def plan_tasks(tasks: Sequence[TaskRecord], live: Collection[TaskId]) -> tuple[TaskPlan, ...]:
-    """Say what becomes of each task that has not ended; `live` ones were attached again."""
+    """Decide on each task that has not ended; `live` ones were attached again."""
     return tuple(
         KeepTask(task_id=task.id) if task.id in live else _interrupt_task(task)
         for task in tasks

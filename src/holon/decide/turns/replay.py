@@ -1,13 +1,13 @@
-"""A turn rebuilt from its log.
+"""Replay: a turn rebuilt from its log.
 
 Owns:  the fold from durable transcript entries and call receipts back to a turn's state.
 Rule 1: replaying what a turn recorded gives the state and step the live turn had.
 Rule 2: a call without a receipt cannot be replayed; recovery answers such calls first.
-Rule 3: a turn that is ended from outside keeps what its log says it did: its last words, the items
-        it completed and their reports.
-Rule 4: results stand beside their calls and not among the entries, so they are folded when the next
-        round, the failure or the end of the log needs them. An interjection does not: before the
-        results or after them, it comes to the same.
+Rule 3: a turn that is ended from outside keeps what its log holds: its last text, the items it
+        completed and their reports.
+Rule 4: results are stored with their calls and not among the entries, so they are folded when the
+        next round, the failure or the end of the log needs them. An interjection does not need
+        them: its order relative to the results makes no difference.
 """
 
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ from holon.model.turns.turn import (
 
 
 class Resumption(Record, frozen=True, kw_only=True):
-    """Where to go on. `round_number` counts recorded rounds: the next one is one higher."""
+    """Where to resume. `round_number` counts recorded rounds: the next one is one higher."""
 
     state: TurnState
     step: TurnStep
@@ -134,20 +134,20 @@ def replay(log: TurnLog, *, tools: ToolPolicy) -> Resumption:
     )
 
 
-class Spent(Record, frozen=True, kw_only=True):
+class TurnUsage(Record, frozen=True, kw_only=True):
     """What a turn has used so far."""
 
     usage: TokenUsage
     round_count: int
 
 
-def spent_in(log: TurnLog) -> Spent:
+def spent_in(log: TurnLog) -> TurnUsage:
     """Sum up the recorded rounds of a turn."""
     rounds = [e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound)]
     usage = TokenUsage()
     for spoke in rounds:
         usage = usage.plus(spoke.usage)
-    return Spent(usage=usage, round_count=len(rounds))
+    return TurnUsage(usage=usage, round_count=len(rounds))
 
 
 def was_set_aside(log: TurnLog) -> bool:
@@ -157,7 +157,7 @@ def was_set_aside(log: TurnLog) -> bool:
 
 
 def cut_off(log: TurnLog, failure: FailureArtifact) -> Finish:
-    """Return how a turn ends that is not gone on with, from what it recorded until then."""
+    """Return the end of a turn that is not resumed, from what it recorded so far."""
     receipts = receipts_by_place(log.calls)
     rounds = [e.data for e in log.entries if isinstance(e.data, AssistantRound)]
     texts = [text_of(each.spoke.blocks) for each in rounds]

@@ -1,19 +1,19 @@
-"""The end of a turn as one commit.
+"""Settlement: the end of a turn as one commit.
 
-Owns:  everything that becomes true together when a turn ends.
-Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, tells the operator
-        what came of it, records the closure and gives the agent its posture.
-Rule 2: a failed turn is seen in the foreground: a failure brief, a transcript entry and a
+Owns:  everything that becomes durable together when a turn ends.
+Rule 1: one turn, one commit: `settle:<message>` ends the turn and its message, reports to the
+        operator, records the closure and sets the agent's posture.
+Rule 2: a failed turn is visible in the foreground: a failure brief, a transcript entry and a
         runtime_error event, the latter two with the attempts and the tokens they cost.
-Rule 3: a turn no provider would answer yet is put off, not failed: `defer:<turn>` hands its message
-        back to wait for the moment, and the agent sleeps until then. One brief says so, however
-        many messages meet the same closed door. A turn that ran out of budget is put off like it,
-        together with every other turn of the agent.
+Rule 3: a turn that no provider answers yet is deferred, not failed: `defer:<turn>` returns its
+        message to the queue until the named moment, and the agent sleeps until then. One brief
+        says so for all messages that meet the same outage. A turn that ran out of budget is
+        deferred like it, together with every other turn of the agent.
 Rule 4: the closure is derived from the rows as this commit leaves them.
-Rule 5: only a lane that still holds the agent may settle: the generation is expected.
+Rule 5: only the lane that still holds the agent's lease may settle: the generation is expected.
 Rule 6: each completed item with a report has a brief of its own, however the turn ended. One more
-        brief tells how the turn ended, unless the reports have said it: then it is left out, except
-        where the last words may be a question to the operator.
+        brief says how the turn ended, unless the reports have said it: then it is left out, except
+        where the last text may be a question to the operator.
 Rule 7: a turn whose conversation was too long leaves its work item waiting
         (decide/turns/context_too_long).
 
@@ -21,7 +21,7 @@ In `SettlementFacts`, `snapshot`, `bound` (the item the turn began with) and `co
 it completed) are read just before settling; `final_round` holds the
 changes of the last round (or the receipts of calls that were cut off) and goes first;
 `next_position` is the first transcript position free after it; `timeline` belongs to the exchange
-that failed, so their tokens are not yet in `usage`.
+that failed, so its tokens are not yet in `usage`.
 """
 
 from datetime import datetime
@@ -52,7 +52,7 @@ from holon.decide.wake.activation import (
 from holon.decide.wake.hints import waits_ended_by
 from holon.decide.work.completion import decide_work_transition, promotions_of
 from holon.model.agents import AgentSignal, AgentState, AgentStatus
-from holon.model.budgets import BudgetHold, HoldTurns, RememberPace
+from holon.model.budgets import BudgetHold, PauseTurns, UpdateTurnRate
 from holon.model.commits import (
     AgentGeneration,
     AppendBrief,
@@ -115,12 +115,12 @@ class SettlementFacts(Record, frozen=True, kw_only=True):
     summary_ids: tuple[SummaryId, ...] = ()
     report_brief_ids: tuple[BriefId, ...] = ()  # at least as many as completions
     wait_id: WaitId | None = None  # needed when the conversation was too long
-    models: tuple[ModelRef, ...] = ()  # that may be asked for this agent now
+    models: tuple[ModelRef, ...] = ()  # that this agent may ask now
     timeline: AttemptTimeline | None = None
     final_round: tuple[Change, ...] = ()
     cost_micros: int = 0
     budget_hold: BudgetHold | None = None  # the used-up budget that put the turn off
-    moved: bool = False  # whether the turn got somewhere (decide/budgets/no_progress)
+    moved: bool = False  # whether the turn made progress (decide/budgets/no_progress)
     workspace_id: WorkspaceId | None = None  # where the agent works
 
 
@@ -148,12 +148,12 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
                 cost_micros=facts.cost_micros,
             ),
             *_pace(facts, now=now),
-            *_held_turns(facts),
+            *_turn_pause(facts),
             _ended_message(facts),
             *_ended_waits(facts),
             *transition,
             *_opened_waits(facts, now=now),
-            *_told(facts, closure, now=now),
+            *_brief_changes(facts, closure, now=now),
             *_released(facts),
             RecordClosure(agent_id=turn.agent_id, closure=closure),
             *_posture_changes(facts, status),
@@ -167,7 +167,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
 
 
 def terminal_of(facts: SettlementFacts, *, now: datetime) -> TurnTerminal:
-    """Say how the turn ended, from whether it failed and how."""
+    """Return how the turn ended, from whether it failed and how."""
     failure = facts.finish.failure
     kind = TerminalKind.COMPLETED if failure is None else _failed_kind(failure)
     return TurnTerminal(
@@ -194,10 +194,10 @@ def _failure_changes(facts: SettlementFacts, *, now: datetime) -> tuple[Change, 
     if failure is None:
         return ()
     spent, until = _spent(facts), facts.finish.deferred_until
-    told = RuntimeFailure(
+    failure_data = RuntimeFailure(
         failure=failure, timeline=facts.timeline, token_usage=spent, retry_at=until
     )
-    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=told)
+    entry = entry_of(facts.turn, position=facts.next_position, at=now, data=failure_data)
     if facts.budget_hold is not None:  # the hold is the event: no provider failed
         return (AppendTranscript(entry=entry),)
     return (
@@ -226,18 +226,18 @@ def _spent(facts: SettlementFacts) -> TokenUsage:
     return spent if failed is None else spent.plus(failed)
 
 
-def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[RememberPace, ...]:
+def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[UpdateTurnRate, ...]:
     before, started = facts.snapshot.agent.pace, is_self_started(facts.message)
     pace = pace_after(before, self_started=started, moved=facts.moved, now=now)
     if pace == before:
         return ()
-    return (RememberPace(agent_id=facts.turn.agent_id, pace=pace),)
+    return (UpdateTurnRate(agent_id=facts.turn.agent_id, pace=pace),)
 
 
-def _held_turns(facts: SettlementFacts) -> tuple[HoldTurns, ...]:
+def _turn_pause(facts: SettlementFacts) -> tuple[PauseTurns, ...]:
     if facts.budget_hold is None:
         return ()
-    return (HoldTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
+    return (PauseTurns(agent_id=facts.turn.agent_id, hold=facts.budget_hold),)
 
 
 def _commit_id(facts: SettlementFacts) -> str:
@@ -271,8 +271,11 @@ def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
     if facts.finish.deferred_until is not None:
         return ()  # the message has ended nothing yet
     by_message = waits_ended_by(facts.snapshot, facts.message)
-    known = {moved.wait_id for moved in by_message}
-    return (*by_message, *(moved for moved in _compacted(facts) if moved.wait_id not in known))
+    resolved_ids = {moved.wait_id for moved in by_message}
+    return (
+        *by_message,
+        *(moved for moved in _compacted(facts) if moved.wait_id not in resolved_ids),
+    )
 
 
 def _compacted(facts: SettlementFacts) -> tuple[MoveWait, ...]:
@@ -294,7 +297,7 @@ def _is_back(facts: SettlementFacts) -> bool:
     return facts.finish.failure is None and facts.snapshot.deferred_until is not None
 
 
-def _held(facts: SettlementFacts) -> WeighedItem | None:
+def _waiting_item(facts: SettlementFacts) -> WeighedItem | None:
     """The item that waits because the conversation was too long."""
     if facts.wait_id is None or not is_too_long(facts.finish.failure):
         return None
@@ -302,28 +305,30 @@ def _held(facts: SettlementFacts) -> WeighedItem | None:
 
 
 def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, ...]:
-    held = _held(facts)
-    if held is None or facts.wait_id is None:
+    waiting_item = _waiting_item(facts)
+    if waiting_item is None or facts.wait_id is None:
         return ()
-    return (OpenWait(wait=wait_for_room(held, facts.wait_id, facts.models, now=now)),)
+    return (OpenWait(wait=wait_for_room(waiting_item, facts.wait_id, facts.models, now=now)),)
 
 
-def _told(facts: SettlementFacts, closure: Closure, *, now: datetime) -> tuple[AppendBrief, ...]:
-    """What the operator is told: each report, and how the turn ended; the latter comes last."""
+def _brief_changes(
+    facts: SettlementFacts, closure: Closure, *, now: datetime
+) -> tuple[AppendBrief, ...]:
+    """The turn's briefs: each report, then how the turn ended."""
     reports = promotions_of(facts.finish, facts.completed)
-    told = [
+    briefs = [
         AppendBrief(
             brief=_brief(facts, brief_id, text=each.report, work_item_id=each.item.id, now=now),
-            visibility=OperatorVisibility.WORK_DONE,  # whatever else the agent waits for
+            visibility=OperatorVisibility.WORK_DONE,  # in any other wait of the agent
         )
         for each, brief_id in zip(reports, facts.report_brief_ids, strict=False)
     ]
     asks = waiting_reason_of(closure) is WaitingReason.AWAITING_OPERATOR_INPUT
-    if _tells_how_it_ended(facts, [each.report for each in reports], asks=asks):
+    if _needs_closing_brief(facts, [each.report for each in reports], asks=asks):
         closing = _closing_brief(facts, asks=asks, now=now)
-        seen = _closing_visibility(facts, closing, asks=asks)
-        told.append(AppendBrief(brief=closing, visibility=seen))
-    return tuple(told)
+        visibility = _closing_visibility(facts, closing, asks=asks)
+        briefs.append(AppendBrief(brief=closing, visibility=visibility))
+    return tuple(briefs)
 
 
 def _closing_visibility(
@@ -335,9 +340,9 @@ def _closing_visibility(
     return OperatorVisibility.ACTION_REQUIRED if asks else OperatorVisibility.TURN_RESULT
 
 
-def _tells_how_it_ended(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
+def _needs_closing_brief(facts: SettlementFacts, reports: list[str], *, asks: bool) -> bool:
     finish = facts.finish
-    if finish.deferred_until is not None:  # an earlier brief may have said until when
+    if finish.deferred_until is not None:  # an earlier brief may have named the moment
         return facts.snapshot.deferred_until is None or facts.budget_hold is not None
     if finish.failure is not None or not reports:
         return True
@@ -358,8 +363,8 @@ def _closing_brief(facts: SettlementFacts, *, asks: bool, now: datetime) -> Brie
 
 def _closing_item(facts: SettlementFacts, *, asks: bool) -> WorkItemId | None:
     """The item the end of the turn is about: the one it left waiting, or the one it began with."""
-    if (held := _held(facts)) is not None:
-        return held.item.id
+    if (waiting_item := _waiting_item(facts)) is not None:
+        return waiting_item.item.id
     bound = facts.bound
     if asks and bound is not None and bound.item.state is WorkItemState.COMPLETED:
         return None  # a question is not about what is done
@@ -400,8 +405,8 @@ def _closing_text(facts: SettlementFacts) -> str:
         return budget_text(facts.budget_hold, in_turn=True)
     if finish.deferred_until is not None:
         return _put_off_text(finish.failure, finish.deferred_until)
-    held, told = _held(facts), _failure_text(finish.failure)
-    return told if held is None else f"{told}\n{waiting_text(held)}"
+    waiting_item, text = _waiting_item(facts), _failure_text(finish.failure)
+    return text if waiting_item is None else f"{text}\n{waiting_text(waiting_item)}"
 
 
 def _put_off_text(failure: FailureArtifact, until: datetime) -> str:
@@ -423,7 +428,7 @@ def _status_after(
 ) -> AgentStatus | None:
     """Return the new posture, or nothing when the operator changed it during the turn.
 
-    The agent rests unless the very next look at its rows would go on with something.
+    The agent rests unless its rows already give a reason to continue.
     """
     status = facts.snapshot.agent.posture.status
     if status is not AgentStatus.AWAKE_RUNNING:
@@ -488,8 +493,8 @@ def _snapshot_after(
         last_terminal=terminal,
     )
     if facts.budget_hold is not None:
-        held = msgspec.structs.replace(agent.pace, budget_until=facts.budget_hold.until)
-        settled = msgspec.structs.replace(settled, pace=held)
+        rate_state = msgspec.structs.replace(agent.pace, budget_until=facts.budget_hold.until)
+        settled = msgspec.structs.replace(settled, pace=rate_state)
     return msgspec.structs.replace(
         snapshot,
         agent=settled,
@@ -522,8 +527,8 @@ def _item_expectations(transition: tuple[Change, ...]) -> tuple[Expect, ...]:
 
 
 def _wait_expectations(facts: SettlementFacts) -> tuple[Expect, ...]:
-    """An item that was changed, or a wait that was answered meanwhile, is looked at again."""
-    held = _held(facts)
+    """An item that was changed, or a wait that was answered meanwhile, is decided on again."""
+    held = _waiting_item(facts)
     unmoved = () if held is None else (_unmoved(held.item),)
     compacted = (
         WaitInState(wait_id=moved.wait_id, state=WaitState.ACTIVE) for moved in _compacted(facts)

@@ -1,17 +1,18 @@
-"""The provider and tool loop as a step function.
+"""The step function of a turn: the provider and tool loop as a fold.
 
-Owns:  what a turn does next after each thing that happens in it.
+Owns:  what a turn does next after each input.
 Rule 1: state is a fold over the turn's inputs and nothing else; replaying them rebuilds it.
-Rule 2: at a safe point the driver first folds what happened, then each interjection it lets in.
-        An interjection never cancels calls: it waits behind their results.
+Rule 2: at a safe point the driver first folds what happened, then each interjection it admits. An
+        interjection never cancels calls: it waits behind their results.
 Rule 3: every tool use of a round gets exactly one receipt before the model is asked again. Calls
         that may not run are answered in `RunTools.refused` and are receipts like any other.
-Rule 4: a turn ends by facts: the model was done, rested, failed, was put off, or ran out of rounds.
-Rule 5: words are a report only if their round completed exactly one item. Each round may give one.
+Rule 4: a turn ends by facts: the model was done, rested, failed, was deferred, or ran out of
+        rounds.
+Rule 5: text is a report only if its round completed exactly one item. Each round may give one.
 Rule 6: a work item counts as touched when a tool that changes one succeeds. Rounds since then are
         counted, so that the model can be reminded (decide/work/reminder).
 Rule 7: an answer to a checkpoint request is a note, not the end of the turn: the model is asked to
-        go on. A checkpoint is anchored: it holds until a work item or a file was changed.
+        continue. A checkpoint is anchored: it holds until a work item or a file was changed.
 """
 
 from collections.abc import Iterable
@@ -35,8 +36,8 @@ from holon.model.turns.turn import (
     CallModel,
     Completion,
     Finish,
+    ModelAnswered,
     ModelFailed,
-    ModelSpoke,
     OperatorInterjected,
     RunTools,
     StopReason,
@@ -69,23 +70,23 @@ class ToolPolicy(Record, frozen=True, kw_only=True):
 
 
 class TurnState(Record, frozen=True, kw_only=True):
-    """Where a turn stands. `step` is what it asked for last."""
+    """The state of a turn. `step` is its latest request."""
 
     step: TurnStep = CallModel()
     round_count: int = 0
     nudge_count: int = 0
     calls: tuple[ToolUseBlock, ...] = ()  # of the newest round, in order
-    round_text: str = ""  # what the newest round said, blank when it said nothing
-    last_text: str = ""  # the newest words of the turn
-    cut_text: str = ""  # words of an answer that was cut and is being continued
-    interjected: bool = False  # the operator spoke and the model has not answered since
+    round_text: str = ""  # the text of the newest round, blank when it had none
+    last_text: str = ""  # the newest text of the turn
+    cut_text: str = ""  # text of an answer that was cut and is being continued
+    interjected: bool = False  # the operator interjected and the model has not answered since
     made_progress: bool = False
     completions: tuple[Completion, ...] = ()
     untouched_round_count: int = 0  # rounds since the model last changed a work item
     reminded_at_round: int | None = None
-    anchor: int = 0  # how often what a checkpoint says has been overtaken by a change
-    checkpoint_anchor: int | None = None  # where it stood when a checkpoint was last asked for
-    checkpoint_due: bool = False  # one was asked for and not given yet
+    anchor: int = 0  # how many changes have made the checkpoint outdated
+    checkpoint_anchor: int | None = None  # its anchor when a checkpoint was last requested
+    checkpoint_due: bool = False  # one was requested and has not been given
 
 
 def open_turn() -> TurnState:
@@ -94,7 +95,7 @@ def open_turn() -> TurnState:
 
 
 def first_step(state: TurnState) -> TurnStep:
-    """Return what the turn wants now: for a fresh one, to ask the model."""
+    """Return the turn's next step: for a fresh one, to ask the model."""
     return state.step
 
 
@@ -103,7 +104,7 @@ def advance(
 ) -> tuple[TurnState, TurnStep]:
     """Fold one occurrence into the turn and name the next step."""
     match happened:
-        case ModelSpoke():
+        case ModelAnswered():
             _require(isinstance(state.step, CallModel), state, "model_spoke")
             moved, step = _after_round(state, happened, tools)
         case ToolsReturned(receipts=receipts):
@@ -138,7 +139,7 @@ def compaction_recorded(state: TurnState, *, is_asked: bool) -> TurnState:
 
 
 def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completion, ...]:
-    """Return what one round completed; its words are the report when that is a single item."""
+    """Return what one round completed; its text is the report when that is a single item."""
     completed = [
         receipt.completes_work_item_id
         for receipt in receipts
@@ -152,35 +153,37 @@ def completions_of(text: str, receipts: Iterable[ToolReceipt]) -> tuple[Completi
 
 
 def _after_round(
-    state: TurnState, spoke: ModelSpoke, tools: ToolPolicy
+    state: TurnState, answer: ModelAnswered, tools: ToolPolicy
 ) -> tuple[TurnState, TurnStep]:
-    heard = _heard(state, spoke)
-    cut = spoke.stop_reason is StopReason.MAX_TOKENS
-    if heard.calls:
-        offered = msgspec.structs.replace(tools, exposed=tools.exposed.difference(spoke.withheld))
-        return heard, _run_tools(heard.calls, offered, cut=cut)
-    if cut and heard.nudge_count < MAX_OUTPUT_CONTINUATIONS_COUNT_MAX:
+    answered = _with_answer(state, answer)
+    cut = answer.stop_reason is StopReason.MAX_TOKENS
+    if answered.calls:
+        offered = msgspec.structs.replace(tools, exposed=tools.exposed.difference(answer.withheld))
+        return answered, _run_tools(answered.calls, offered, cut=cut)
+    if cut and answered.nudge_count < MAX_OUTPUT_CONTINUATIONS_COUNT_MAX:
         nudged = msgspec.structs.replace(
-            heard, nudge_count=heard.nudge_count + 1, cut_text=heard.round_text or heard.cut_text
+            answered,
+            nudge_count=answered.nudge_count + 1,
+            cut_text=answered.round_text or answered.cut_text,
         )
         return nudged, _ask(nudged, nudge=NUDGE)
-    ended = msgspec.structs.replace(heard, cut_text="", checkpoint_due=False)
-    if heard.checkpoint_due:
+    ended = msgspec.structs.replace(answered, cut_text="", checkpoint_due=False)
+    if answered.checkpoint_due:
         return ended, _ask(ended, nudge=RESUME, after_checkpoint=True)
     return ended, _finish(ended)
 
 
-def _heard(state: TurnState, spoke: ModelSpoke) -> TurnState:
-    text = text_of(spoke.blocks)
-    whole = state.cut_text + text if text.strip() else ""
-    calls = tool_uses_of(spoke.blocks)
+def _with_answer(state: TurnState, answer: ModelAnswered) -> TurnState:
+    text = text_of(answer.blocks)
+    full_text = state.cut_text + text if text.strip() else ""
+    calls = tool_uses_of(answer.blocks)
     return msgspec.structs.replace(
         state,
         round_count=state.round_count + 1,
         untouched_round_count=state.untouched_round_count + 1,
         calls=calls,
-        round_text=whole,
-        last_text=whole or state.last_text,
+        round_text=full_text,
+        last_text=full_text or state.last_text,
         cut_text="" if calls else state.cut_text,
         checkpoint_due=state.checkpoint_due and not calls,
         interjected=False,
@@ -191,8 +194,8 @@ def _run_tools(calls: tuple[ToolUseBlock, ...], tools: ToolPolicy, *, cut: bool)
     allowed: list[ToolUseBlock] = []
     refused: list[ToolReceipt] = []
     for index, call in enumerate(calls):
-        maimed = cut and index == len(calls) - 1
-        error = _refusal_of(call, tools, index=index, maimed=maimed)
+        is_truncated = cut and index == len(calls) - 1
+        error = _refusal_of(call, tools, index=index, is_truncated=is_truncated)
         if error is None:
             allowed.append(call)
         else:
@@ -201,9 +204,9 @@ def _run_tools(calls: tuple[ToolUseBlock, ...], tools: ToolPolicy, *, cut: bool)
 
 
 def _refusal_of(
-    call: ToolUseBlock, tools: ToolPolicy, *, index: int, maimed: bool
+    call: ToolUseBlock, tools: ToolPolicy, *, index: int, is_truncated: bool
 ) -> ToolError | None:
-    """Say why a call may not run. First matching rule wins."""
+    """Return why a call may not run. The first matching rule wins."""
     if call.name not in tools.known:
         return ToolError(
             kind="unknown_tool",
@@ -216,7 +219,7 @@ def _refusal_of(
             message=f"{call.name} is not offered in this turn",
             hint="use one of the tools you were offered",
         )
-    if maimed and call.name in tools.mutating:
+    if is_truncated and call.name in tools.mutating:
         return ToolError(
             kind="truncated_mutation_tool_call",
             message="the answer was cut off, so this call may be incomplete; it did not run",
@@ -250,12 +253,12 @@ def _after_tools(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> tuple[T
 
 
 def _after_interjection(state: TurnState) -> tuple[TurnState, TurnStep]:
-    heard = msgspec.structs.replace(state, interjected=True)
+    interrupted = msgspec.structs.replace(state, interjected=True)
     match state.step:
         case Finish(failure=None):
-            return heard, _ask(heard)
+            return interrupted, _ask(interrupted)
         case CallModel() | RunTools() | Finish():
-            return heard, state.step
+            return interrupted, state.step
         case _:
             assert_never(state.step)
 
@@ -287,10 +290,10 @@ def _finish(
 
 
 def _answers(state: TurnState, receipts: tuple[ToolReceipt, ...]) -> bool:
-    asked = [call.call_id for call in state.calls]
-    return isinstance(state.step, RunTools) and asked == [r.call_id for r in receipts]
+    expected_ids = [call.call_id for call in state.calls]
+    return isinstance(state.step, RunTools) and expected_ids == [r.call_id for r in receipts]
 
 
-def _require(fits: bool, state: TurnState, signal: str) -> None:
-    if not fits:
+def _require(condition: bool, state: TurnState, signal: str) -> None:
+    if not condition:
         raise ForbiddenTransitionError(type(state.step).__name__, signal)

@@ -1,20 +1,21 @@
-"""What an agent should do next, from its rows alone.
+"""Activation: what an agent should do next, from its rows alone.
 
-Owns:  the order in which reasons to act are looked at, and the brake on work that does not move.
-Rule 1: first match wins: posture, queue, wake hints, the current item, a queued item, rechecks.
-        Hints come before work, so that an agent with endless work still hears of the world.
-Rule 2: only runnable items are offered. An offer never moves the focus; picking is the agent's.
-Rule 3: an item that was offered and did not move is offered again ever later, and after
-        NO_PROGRESS_ACTIVATIONS_COUNT_MAX vain offers the operator is asked. A held item does not
-        hold back the others.
-Rule 4: while a message is put off because no provider answers, the runtime offers nothing of its
-        own: it would be put off as well. The operator, timers and finished tasks still get their
+Owns:  the order in which reasons to act are considered, and the backoff of work without progress.
+Rule 1: the first match wins: posture, queue, wake hints, the current item, a queued item, rechecks.
+        Hints come before work, so that an agent with endless work still receives them.
+Rule 2: only runnable items are offered. An offer never moves the focus; the agent picks.
+Rule 3: an item that was offered and did not move is offered again at growing intervals, and after
+        NO_PROGRESS_ACTIVATIONS_COUNT_MAX vain offers the operator is asked. An item in backoff does
+        not hold back the others.
+Rule 4: while a message is deferred because no provider answers, the runtime offers nothing of its
+        own: it would be deferred as well. The operator, timers and finished tasks still get their
         turn; any other event is kept, and shown in the next one.
-Rule 5: while a message is held back because turns get nowhere, and when the runtime has given up,
-        nothing of its own is offered either; hints that bring something are still handed over.
-Rule 6: an agent whose budget is used up begins nothing; once the moment has come, the budget is
-        looked at again.
-Rule 7: the decision carries the memory to store with it, so the count survives a restart.
+Rule 5: while a message is delayed because turns make no progress, and when self-started turns have
+        stopped, nothing of the runtime's own is offered either; hints with content are still
+        delivered.
+Rule 6: an agent whose budget is used up begins nothing; when the named moment has come, the budget
+        is checked again.
+Rule 7: the decision carries the activation memory to store, so the count survives a restart.
 """
 
 from collections.abc import Sequence
@@ -45,14 +46,14 @@ from holon.model.work import ActivationMemory
 _HINTS_PER_TICK_BYTES_MAX: Final = MESSAGE_BODY_BYTES_MAX // 2
 
 
-class StayDown(Record, frozen=True, kw_only=True):
+class StayInactive(Record, frozen=True, kw_only=True):
     """The agent's posture lets nothing run."""
 
     status: AgentStatus
 
 
 class RunQueue(Record, frozen=True, kw_only=True):
-    """A message waits or is in hand: give the agent a lane."""
+    """A message waits or is claimed: give the agent a lane."""
 
 
 class EmitHintTick(Record, frozen=True, kw_only=True):
@@ -62,7 +63,7 @@ class EmitHintTick(Record, frozen=True, kw_only=True):
 
 
 class ContinueActive(Record, frozen=True, kw_only=True):
-    """Tick the agent to go on with its current item."""
+    """Tick the agent to continue its current item."""
 
     item: WeighedItem
     memory: ActivationMemory
@@ -76,7 +77,7 @@ class OfferQueued(Record, frozen=True, kw_only=True):
 
 
 class EmitRecheckTick(Record, frozen=True, kw_only=True):
-    """One tick to look at every blocker whose reminder has come."""
+    """One tick for every blocker whose reminder is due."""
 
     items: tuple[WeighedItem, ...]
 
@@ -93,7 +94,7 @@ class ReviewBudget(Record, frozen=True, kw_only=True):
 
 
 class RestUntil(Record, frozen=True, kw_only=True):
-    """There is work, but it is held back until then."""
+    """Work exists, but it is delayed until then."""
 
     moment: Instant
 
@@ -104,7 +105,7 @@ class Rest(Record, frozen=True, kw_only=True):
 
 WorkDecision: TypeAlias = ContinueActive | OfferQueued | AskOperator
 ActivationDecision: TypeAlias = (
-    StayDown
+    StayInactive
     | RunQueue
     | ReviewBudget
     | EmitHintTick
@@ -119,7 +120,7 @@ def decide_activation(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDe
     """Name the next thing to do. First matching rule wins; read top to bottom."""
     status = snapshot.agent.posture.status
     if not may_run(status):
-        return StayDown(status=status)
+        return StayInactive(status=status)
     if snapshot.claimed_message_id is not None:
         return RunQueue()
     if (until := snapshot.agent.pace.budget_until) is not None:
@@ -135,7 +136,7 @@ def is_held_until(moment: datetime, *, now: datetime) -> bool:
 
 
 def _offer_something(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDecision:
-    """What the runtime may do of its own accord while the queue is empty."""
+    """What the runtime may start by itself while the queue is empty."""
     if snapshot.deferred_until is not None:
         return RestUntil(moment=snapshot.deferred_until)
     gave_up = snapshot.agent.pace.gave_up

@@ -1,15 +1,15 @@
-"""Cron expressions: which are taken, and when one comes round in its time zone.
+"""Cron expressions: validation, and the next slot in a time zone.
 
-Owns:  what Holon asks of `cronsim`, which reads the five fields and walks the wall clock.
-Rule 1: an expression has five fields, or is a nickname. What cronsim takes besides (seconds, `L`,
-        `#`) is refused. Both the day of the month and of the week may name days: either is then
-        enough, unless one begins with `*`; then both must hold.
+Owns:  what Holon requires of `cronsim`, which parses the five fields and iterates wall-clock times.
+Rule 1: an expression has five fields, or is a nickname. Extensions of cronsim (seconds, `L`, `#`)
+        are refused. Both the day of the month and of the week may name days: either is then enough,
+        unless one begins with `*`; then both must hold.
 Rule 2: slots are times on the wall clock of the zone; each becomes one moment.
 Rule 3: a slot in the hour that spring skips fires at the first moment after the gap. Several such
         slots fire there together, as one.
 Rule 4: a slot in the hour that autumn repeats fires once, when the clock shows it first.
 Rule 5: the search is bounded: cronsim gives up after fifty years. An expression with no slot, such
-        as the 30th of February, never comes round at all.
+        as the 30th of February, has no next slot.
 """
 
 import re
@@ -120,7 +120,7 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def next_cron_slot(cron: Cron, *, after: datetime) -> datetime | None:
-    """Return the first slot later than `after`, or nothing when there is none.
+    """Return the first slot later than `after`, or None.
 
     A zone this machine has forgotten since is read as UTC: a timer does not stop for that.
     """
@@ -148,7 +148,7 @@ def _gap_end(wall: datetime, zone: tzinfo) -> datetime:
     """Return the moment the clock jumped over `wall`, by halving the time it may lie in.
 
     Read with the offset that came into force, a skipped time lies before the jump; read with the
-    one that went, it lies at or after it.
+    one before, it lies at or after it.
     """
     before = wall.replace(tzinfo=zone, fold=1).astimezone(UTC)
     after = wall.replace(tzinfo=zone, fold=0).astimezone(UTC)

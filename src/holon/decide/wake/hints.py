@@ -1,13 +1,13 @@
-"""What becomes of a wake hint.
+"""Wake hints: trigger, coalesce, park or ignore.
 
 Owns:  the choice between waking now, folding into a parked hint, parking, and ignoring, and the
-       commit that each makes; resolving waits by what came. A wait on a work item counts like one
-       of the agent's own, also when there are more items than a snapshot weighs.
+       commit of each; resolving waits by what arrived. A wait on a work item counts like one of the
+       agent's own, also when the agent has more items than a snapshot weighs.
 Rule 1: a hint wakes an agent only when it has nothing else to do. It never interrupts.
 Rule 2: one hint is parked per source. A repeat adds to its revision; the newest body stands, and a
-        repeat without one does not wipe out the body before it.
-Rule 3: sources never displace each other. When too many are parked, the new one is told so.
-Rule 4: a hint never crosses the stopped boundary; its sender is told how to resume.
+        repeat without a body keeps the earlier one.
+Rule 3: sources never displace each other. When too many are parked, the new one is refused.
+Rule 4: a hint never crosses the stopped boundary; its sender gets the way to resume.
 """
 
 from typing import Final, TypeAlias
@@ -42,7 +42,7 @@ from holon.model.wake import (
 
 _ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
 
-# What a hint may leave unsaid because an earlier one from the same source has said it.
+# Fields a hint may leave out because an earlier one from the same source has set them.
 _CARRIED: Final = (
     "description",
     "source",
@@ -73,7 +73,7 @@ class Park(Record, frozen=True, kw_only=True):
 
 
 class IgnoreHint(Record, frozen=True, kw_only=True):
-    """Keep nothing. `refusal` says what to do next when there is something to do."""
+    """Keep nothing. `refusal` names the next step when one exists."""
 
     reason: str
     refusal: Refusal | None = None
@@ -90,7 +90,7 @@ def decide_wake(
     parked_count: int,
     incoming: WakeHint,
 ) -> WakeDecision:
-    """Say what becomes of `incoming`, given the hint its source has parked, if any."""
+    """Decide on `incoming`, given the hint its source has parked, if any."""
     if status is None:
         return IgnoreHint(reason="agent_not_found", refusal=refuse_unknown(incoming.agent_id))
     if not admits(status):
@@ -142,7 +142,7 @@ def _fold(parked: WakeHint, incoming: WakeHint) -> WakeHint:
 def take_hint(
     commit_id: str, snapshot: AgentSnapshot, hint: WakeHint
 ) -> tuple[WakeDisposition, Commit | Refusal]:
-    """Say what becomes of a hint for an agent, and what makes it durable."""
+    """Decide on a hint for an agent, and return the commit for it."""
     status = snapshot.agent.posture.status
     parked = next((each for each in snapshot.hints if each.source_key == hint.source_key), None)
     decision = decide_wake(
@@ -199,7 +199,7 @@ def waits_ended_by(snapshot: AgentSnapshot, message: MessageEnvelope) -> tuple[M
 
 
 def answered_operator_waits(snapshot: AgentSnapshot, *, by: MessageId) -> tuple[MoveWait, ...]:
-    """Resolve every wait the operator's word ends, agent-scoped or on a work item."""
+    """Resolve every wait an operator message ends, agent-scoped or on a work item."""
     return tuple(
         _resolved(wait, by=by)
         for wait in snapshot.waits

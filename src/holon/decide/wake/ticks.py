@@ -1,9 +1,9 @@
-"""Ticks: what the runtime queues for an agent of its own accord, and what goes with each.
+"""Ticks: messages the runtime queues for an agent by itself.
 
 Owns:  the request of every tick, what changes in the same commit, and what must still hold then.
 Rule 1: a tick goes through the same admission as any message; models cannot make one.
-Rule 2: at most one tick of a key waits at a time: the unique column keeps it. Hints that bring
-        something have a key of their own: a blank tick may be held back, they never are.
+Rule 2: at most one tick of a key waits at a time: a unique column enforces it. Hints with content
+        have a key of their own: a blank tick may be delayed, they never are.
 Rule 3: a recheck reminds the agent of its blockers and uses up their reminders; the items stay
         blocked.
 """
@@ -73,7 +73,7 @@ class PlannedTick(Record, frozen=True, kw_only=True):
 
 
 def hint_tick(agent_id: AgentId, hints: Sequence[WakeHint]) -> PlannedTick:
-    """Hand the parked hints over."""
+    """Deliver the parked hints."""
     waits = [hint.wait_id for hint in hints if hint.wait_id is not None]
     brings_something = any(hint.brings_something for hint in hints)
     plain = _request(

@@ -1,10 +1,11 @@
-"""Arming and cancelling timers: what a request amounts to.
+"""Timer requests: arming and cancelling.
 
 Owns:  the schedule a request asks for, whether a timer may be made, and what its end takes along.
-Rule 1: cancelling a timer voids its queued ticks and ends the rest that stood on it, in one commit.
-Rule 2: a cron expression that never comes round is refused when the timer is armed.
-Rule 3: a key stands for one timer. Asked for again with another schedule it is a conflict; the
-        first slot of a cron timer depends on the moment of asking and is not compared.
+Rule 1: cancelling a timer voids its queued ticks and ends the sleep that depended on it, in one
+        commit.
+Rule 2: a cron expression without a next slot is refused when the timer is armed.
+Rule 3: a key stands for one timer. Requested again with another schedule it is a conflict; the
+        first slot of a cron timer depends on the time of the request and is not compared.
 """
 
 from collections.abc import Sequence
@@ -29,14 +30,14 @@ from holon.model.values import AgentId, Instant, MessageId, TimerId, later
 from holon.model.wake import Cron, Every, OneShot, TimerRecord, TimerSchedule, WaitRecord, WaitState
 
 
-class Armed(Record, frozen=True, kw_only=True):
+class ArmedSchedule(Record, frozen=True, kw_only=True):
     """A schedule and its first slot."""
 
     schedule: TimerSchedule
     first: Instant
 
 
-def armed_after(after_ms: int, *, every_ms: int | None, now: datetime) -> Armed | Refusal:
+def armed_after(after_ms: int, *, every_ms: int | None, now: datetime) -> ArmedSchedule | Refusal:
     """Fire after a while, once or on a grid."""
     if not TIMER_DURATION_MS_MIN <= after_ms <= TIMER_DURATION_MS_MAX:
         return Refusal(
@@ -52,13 +53,13 @@ def armed_after(after_ms: int, *, every_ms: int | None, now: datetime) -> Armed 
             hint=f"use {TIMER_INTERVAL_MS_MIN} to {TIMER_DURATION_MS_MAX} ms",
             field="every_ms",
         )
-    return Armed(
+    return ArmedSchedule(
         schedule=OneShot() if every_ms is None else Every(interval_ms=every_ms),
         first=later(now, by_ms=after_ms),
     )
 
 
-def armed_cron(expression: str, *, zone: str, now: datetime) -> Armed | Refusal:
+def armed_cron(expression: str, *, zone: str, now: datetime) -> ArmedSchedule | Refusal:
     """Fire when the wall clock of a time zone shows what is named."""
     try:
         cron = read_cron(expression, zone=zone)
@@ -72,11 +73,16 @@ def armed_cron(expression: str, *, zone: str, now: datetime) -> Armed | Refusal:
             hint="name a day that the month has",
             field="expression",
         )
-    return Armed(schedule=cron, first=first)
+    return ArmedSchedule(schedule=cron, first=first)
 
 
 def new_timer(
-    timer_id: TimerId, agent_id: AgentId, armed: Armed, *, summary: str | None, now: datetime
+    timer_id: TimerId,
+    agent_id: AgentId,
+    armed: ArmedSchedule,
+    *,
+    summary: str | None,
+    now: datetime,
 ) -> TimerRecord:
     """Return the timer that a request asks for."""
     return TimerRecord(
@@ -110,15 +116,15 @@ def creation_of(
     )
 
 
-def kept_timer(asked: TimerRecord, kept: TimerRecord | None) -> TimerRecord | Refusal:
+def kept_timer(asked: TimerRecord, existing: TimerRecord | None) -> TimerRecord | Refusal:
     """Return the timer that is kept under a key, whichever request made it."""
-    if kept is None:
+    if existing is None:
         return asked
-    is_same = (kept.schedule, kept.summary) == (asked.schedule, asked.summary)
+    is_same = (existing.schedule, existing.summary) == (asked.schedule, asked.summary)
     if not isinstance(asked.schedule, Cron):
-        after, wanted = kept.anchor_at - kept.created_at, asked.anchor_at - asked.created_at
+        after, wanted = existing.anchor_at - existing.created_at, asked.anchor_at - asked.created_at
         is_same = is_same and after == wanted
-    return kept if is_same else key_conflict(asked.id)
+    return existing if is_same else key_conflict(asked.id)
 
 
 def cancellation_commit(
@@ -153,7 +159,7 @@ def cancellation_commit(
 
 
 def refuse_unknown_timer(timer_id: TimerId) -> Refusal:
-    """There is no such timer."""
+    """Refuse a timer that does not exist."""
     return Refusal(
         code=RefusalCode.TIMER_NOT_FOUND,
         message=f"there is no timer {timer_id}",

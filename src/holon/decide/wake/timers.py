@@ -1,4 +1,4 @@
-"""The grid a timer keeps.
+"""The slot grid of a timer.
 
 Owns:  which slot a timer stands at, and what to do when a slot has come.
 Rule 1: the slots of a repeating timer are anchor + n × interval, or the times its cron expression
@@ -6,15 +6,15 @@ Rule 1: the slots of a repeating timer are anchor + n × interval, or the times 
 Rule 2: however many slots were missed, one fire makes up for all of them, and says how late it is.
 Rule 3: a fire is named by the slot that was due, not by the moment it happens, so that trying again
         after a crash is the same fire.
-Rule 4: a wall clock that is set back must not silence a timer for as long as it had stood ahead.
+Rule 4: a wall clock that is set back must not silence a timer for as long as it had been ahead.
         What the clock named while it was ahead does not count: a repeating timer goes back to its
-        first slot to come, and slots that come a second time are fires of their own. Where at most
+        first future slot, and slots that come a second time are fires of their own. Where at most
         one slot would come again the timer stays, so that a small correction repeats none.
 Rule 5: a timer armed while the clock was ahead has its span counted from when that is noticed, so
         it is never early.
 Rule 6: it may be the lower clock that was wrong. A timer that was moved back and comes due is
-        looked at once more: when the clock has passed the moment it was armed or fired last, it
-        goes back to where it had stood, instead of firing early.
+        checked once more: when the clock has passed the moment it was armed or fired last, it goes
+        back to its earlier slot, instead of firing early.
 Rule 7: while a tick of the timer still waits in the queue, a further slot queues no second one.
 """
 
@@ -45,7 +45,7 @@ class FireDecision(Record, frozen=True, kw_only=True):
 def next_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
     """Return the first slot of a repeating timer after `now`; a one-shot timer has none.
 
-    The grid reaches back before its anchor: a timer that was armed while the clock stood ahead has
+    The grid reaches back before its anchor: a timer that was armed while the clock was ahead has
     its anchor in the future.
     """
     match timer.schedule:
@@ -71,7 +71,7 @@ def set_back(timer: TimerRecord, *, now: datetime) -> datetime | None:
 
 
 def _again(timer: TimerRecord, *, now: datetime) -> datetime | None:
-    """The next slot of a timer whose last fire is still to come; none if it is as good as that."""
+    """The next slot of a timer whose last fire lies in the future; None if that is negligible."""
     if timer.last_fired_at is None or timer.last_fired_at <= now:
         return None
     was_armed_ahead = timer.created_at > now
@@ -109,7 +109,7 @@ def put_forward(timer: TimerRecord, *, now: datetime) -> datetime | None:
 
 
 def decide_fire(due: DueTimer, *, now: datetime) -> FireDecision:
-    """Fire the slot that is due and move on to the next one that is still to come."""
+    """Fire the due slot and move to the next future one."""
     slot = due.timer.next_fire_at or due.timer.anchor_at
     # A clock that went back since the slot was found due must not bring the same slot up again.
     settled_up_to = max(now, slot)

@@ -1,25 +1,25 @@
-"""What a call to an external trigger's address amounts to.
+"""External triggers: addresses, deliveries and lifecycle.
 
-Owns:  what an address looks like, its masked form, and the one place in a conversation where it is
-       filled in; how an address is derived, whether one opens, under which name a delivery is
-       remembered, when it repeats another, and the wake hint it becomes; each durable step in the
-       life of a trigger, and the receipt of a delivery.
-Rule 1: an address is a capability secret. It is made of the server's key each time it is needed and
-        is part of no record: the result of AgentGet holds a mark, and only the request to the model
-        has the address in its place.
-Rule 2: what is remembered or shown of an agent's calls has the mark instead of any address.
-Rule 3: nothing secret is kept: a secret is made of the server's key, the trigger's id, its epoch
-        and its agent. The next epoch makes another, and no earlier one opens again.
-Rule 4: an unknown trigger is looked at with the same work as a known one, and every miss is alike.
+Owns:  the form of an address, its mask, and the one place in a conversation where it is filled in;
+       deriving and verifying an address; the key of a delivery, repeats, and the wake hint it
+       becomes; each durable step of a trigger, and the receipt of a delivery.
+Rule 1: an address is a capability secret. It is derived from the server's key each time it is
+        needed and is part of no record: the result of AgentGet holds a mask, and only the request
+        to the model has the address in its place.
+Rule 2: what is stored or shown of an agent's calls has the mask instead of any address.
+Rule 3: no secret is stored: a secret is derived from the server's key, the trigger's id, its epoch
+        and its agent. The next epoch derives another, and no earlier one verifies again.
+Rule 4: an unknown trigger costs the same work as a known one, and every miss looks alike.
 Rule 5: a body is opaque evidence. Nothing in it, nor in a header, chooses an agent, an authority or
         a work item; a delivery clears no blocker, resolves no wait and ends nothing.
-Rule 6: a delivery never crosses the stopped boundary; whoever has the right address is told how to
-        resume, as at every other door.
+Rule 6: a delivery never crosses the stopped boundary; a sender with the right address gets the way
+        to resume, as on every other surface.
 Rule 7: a rotation begins a new epoch, also after the trigger was revoked: every older address is
-        void. Revoking what is revoked changes nothing.
-Rule 8: a delivery that repeats another gets that one's receipt, marked as a repeat. With another
+        void. Revoking a revoked trigger changes nothing.
+Rule 8: a delivery that repeats another gets the first receipt, marked as a repeat. With another
         body it is a conflict.
-Rule 9: a delivery goes by its key, so that a repeat which overtook it is the same commit.
+Rule 9: a commit is named by the delivery's key, so that a repeat that overtakes the first delivery
+        is the same commit.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ WARNING: Final = (
 )
 DESCRIBES: Final = "AgentGet"  # the tool whose result has the address
 MARK: Final = "[secret:external_trigger_url]"
-# The one field that is filled in. Words of the agent that hold the same are no such field: inside
+# The one field that is filled in. The same text written by the agent is not that field: inside
 # of a JSON string, its quotes are escaped.
 _FIELD: Final = '"trigger_url":'
 _MARKED_FIELD: Final = f'{_FIELD}"{MARK}"'
@@ -112,7 +112,7 @@ def masked_url(trigger: ExternalTrigger, base_url: str | None) -> str | None:
 def descriptor(trigger: ExternalTrigger | None, *, has_deliveries: bool) -> JsonValue:
     """Describe an active trigger to its agent, with the mark where the address belongs.
 
-    There is no address on a host that takes no deliveries, and so nothing to describe.
+    A host that takes no deliveries has no address, and so nothing to describe.
     """
     if trigger is None or not has_deliveries or trigger.status is not TriggerStatus.ACTIVE:
         return None
@@ -127,7 +127,7 @@ def descriptor(trigger: ExternalTrigger | None, *, has_deliveries: bool) -> Json
 
 
 def has_address(value: JsonValue) -> bool:
-    """Whether there is the address of a trigger anywhere in a value."""
+    """Whether a value contains the address of a trigger."""
     text = msgspec.json.encode(value).decode()
     return without_addresses(text) != text
 
@@ -149,7 +149,7 @@ def value_without_addresses(value: JsonValue) -> JsonValue:
 
 
 def log_with_address(log: TurnLog, url: str | None) -> TurnLog:
-    """Return a turn as its agent reads it: where it asked for its address, it has it."""
+    """Return a turn as its agent reads it, with its address in the calls that requested it."""
     if url is None or not any(_is_marked(each) for each in log.calls):
         return log
     return msgspec.structs.replace(log, calls=_filled_in(log.calls, url))
@@ -178,7 +178,7 @@ def _is_marked(recorded: RecordedCall) -> bool:
 REASON: Final = "external_trigger"
 
 _ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
-_NOBODY: Final = AgentId("")  # no agent has this id
+_NO_AGENT: Final = AgentId("")  # no agent has this id
 _UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _VISIBLE: Final = re.compile(r"[!-~]+")
 
@@ -191,26 +191,26 @@ class BadDeliveryIdError(BadInputError):
 
 
 class Deliver(Record, frozen=True, kw_only=True):
-    """Keep the hint; the agent looks at it now or when it is free."""
+    """Keep the hint; the agent sees it now or when it is free."""
 
     hint: WakeHint
     disposition: WakeDisposition
 
 
-class TurnAway(Record, frozen=True, kw_only=True):
-    """Keep nothing of it. The sender gets the refusal; the log says why."""
+class RejectDelivery(Record, frozen=True, kw_only=True):
+    """Keep nothing of it. The sender gets the refusal; the log records the reason."""
 
     reason: str
     refusal: Refusal
 
 
-DeliveryDecision: TypeAlias = Deliver | TurnAway
+DeliveryDecision: TypeAlias = Deliver | RejectDelivery
 
 
 def trigger_secret(key: bytes, trigger_id: TriggerId, *, epoch: int, agent_id: AgentId) -> str:
     """Return what opens a trigger in one epoch."""
-    told = "\0".join((trigger_id, str(epoch), agent_id)).encode("utf-8", "surrogatepass")
-    made = hmac.digest(key, told, "sha256")
+    derived_from = "\0".join((trigger_id, str(epoch), agent_id)).encode("utf-8", "surrogatepass")
+    made = hmac.digest(key, derived_from, "sha256")
     return urlsafe_b64encode(made).decode("ascii")[:TRIGGER_SECRET_CHARS]
 
 
@@ -238,7 +238,7 @@ def opens(key: bytes, trigger_id: TriggerId, secret: str, target: TriggerTarget 
         key,
         trigger_id,
         epoch=0 if trigger is None else trigger.epoch,
-        agent_id=_NOBODY if trigger is None else trigger.target_agent_id,
+        agent_id=_NO_AGENT if trigger is None else trigger.target_agent_id,
     )
     is_right = hmac.compare_digest(_digest(expected), _digest(secret))
     if target is None or not is_right:
@@ -270,13 +270,13 @@ def delivery_key_of(delivery_id: str) -> str:
 def content_digest_of(delivery: TriggerDelivery) -> str | None:
     """Return the digest by which a repeat is known; nothing for what cannot be repeated.
 
-    Only the body counts: what a sender tells about itself may change from one try to the next. The
-    key is part of it, so that equal bodies cannot be told from their digests.
+    Only the body counts: a sender's metadata may change from one try to the next. The
+    key is part of it, so that equal bodies cannot be recognized by their digests.
     """
     if delivery.delivery_key is None:
         return None
-    told = delivery.delivery_key.encode("ascii") + b"\0" + msgspec.json.encode(delivery.body)
-    return hashlib.sha256(told).hexdigest()
+    digested = delivery.delivery_key.encode("ascii") + b"\0" + msgspec.json.encode(delivery.body)
+    return hashlib.sha256(digested).hexdigest()
 
 
 def refuse_other_content(earlier: EarlierDelivery, delivery: TriggerDelivery) -> Refusal | None:
@@ -308,11 +308,11 @@ def evidence_of(raw: bytes) -> JsonValue:
 def decide_delivery(
     target: TriggerTarget, delivery: TriggerDelivery, *, now: datetime
 ) -> DeliveryDecision:
-    """Say what becomes of a delivery whose address was right."""
+    """Decide on a delivery whose address was verified."""
     trigger = target.trigger
     if not admits(target.agent_status):
         refusal = refuse_stopped(trigger.target_agent_id)
-        return TurnAway(reason="agent_stopped", refusal=refusal)
+        return RejectDelivery(reason="agent_stopped", refusal=refusal)
     crowded = not target.is_parked and target.parked_count >= WAKE_HINT_SOURCES_COUNT_MAX
     source = None if crowded else delivery.source
     hint = WakeHint(
@@ -325,7 +325,7 @@ def decide_delivery(
         resource=delivery.resource,
         external_trigger_id=trigger.external_trigger_id,
         delivery_mode=TriggerDeliveryMode.WAKE_HINT,
-        descriptor_delivery_mode=_mode_asked(trigger, delivery),
+        descriptor_delivery_mode=_requested_mode(trigger, delivery),
         body=delivery.body,
         content_type=delivery.content_type if delivery.body is not None else None,
         correlation_id=delivery.correlation_id,
@@ -334,11 +334,13 @@ def decide_delivery(
     return Deliver(hint=hint, disposition=_disposition(target))
 
 
-def _mode_asked(trigger: ExternalTrigger, delivery: TriggerDelivery) -> TriggerDeliveryMode | None:
+def _requested_mode(
+    trigger: ExternalTrigger, delivery: TriggerDelivery
+) -> TriggerDeliveryMode | None:
     """The older mode, when the address or the descriptor still names it."""
-    asked = (trigger.delivery_mode, delivery.addressed_mode)
+    requested = (trigger.delivery_mode, delivery.addressed_mode)
     older = TriggerDeliveryMode.ENQUEUE_MESSAGE
-    return older if older in asked else None
+    return older if older in requested else None
 
 
 def _disposition(target: TriggerTarget) -> WakeDisposition:
@@ -361,7 +363,7 @@ def creation_commit(trigger: ExternalTrigger) -> Commit:
 def move_commit(
     commit_id: str, trigger: ExternalTrigger, status: TriggerStatus, *, now: datetime
 ) -> Commit | None:
-    """Rotate (ACTIVE) or revoke a trigger; nothing when it is revoked already."""
+    """Rotate (ACTIVE) or revoke a trigger; None when it is revoked already."""
     if status is TriggerStatus.REVOKED and trigger.status is status:
         return None
     moved = MoveTrigger(

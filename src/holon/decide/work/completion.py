@@ -1,12 +1,12 @@
-"""What a turn's end does to the work items the turn completed.
+"""Completion reports: promoting the text that came with a completion.
 
-Owns:  the promotion of completion reports.
+Owns:  which completed items of a turn get a report, and the changes that store it.
 Rule 1: only items the turn's own calls completed are touched, whatever was in focus when it began
         or is in focus now.
-Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. What is left to
-        do here is to keep the words that came with the completion.
-Rule 3: without such words there is no report: none is made up from what happened, and the log says
-        why. Whoever completes an item is told beforehand (`report_problem`).
+Rule 2: an item is completed by its tool alone; the end of a turn completes nothing. Settlement only
+        stores the text that came with the completion.
+Rule 3: without such text there is no report: none is made up from what happened, and the log says
+        why. The tool result warns the model in advance (`report_problem`).
 `completed` are those items as they stand just before settling, with the revision the tool left.
 """
 
@@ -30,25 +30,27 @@ from holon.model.work import (
 )
 
 
-class Promotion(Record, frozen=True, kw_only=True):
+class ReportPromotion(Record, frozen=True, kw_only=True):
     """A completed item and the report that becomes its result."""
 
     item: WorkItemRecord
     report: str
 
 
-def promotions_of(finish: Finish, completed: Sequence[WorkItemRecord]) -> tuple[Promotion, ...]:
+def promotions_of(
+    finish: Finish, completed: Sequence[WorkItemRecord]
+) -> tuple[ReportPromotion, ...]:
     """Return the reports to keep, in the order they were given."""
-    known = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
+    by_id = {item.id: item for item in completed if item.state is WorkItemState.COMPLETED}
     return tuple(
-        Promotion(item=known[each.work_item_id], report=_kept(each.report))
+        ReportPromotion(item=by_id[each.work_item_id], report=_bounded_report(each.report))
         for each in finish.completions
-        if each.report is not None and each.work_item_id in known
+        if each.report is not None and each.work_item_id in by_id
     )
 
 
-def _kept(report: str) -> str:
-    """A report of a bounded size; all that was said stands in the transcript."""
+def _bounded_report(report: str) -> str:
+    """A report of a bounded size; the whole text stays in the transcript."""
     return shortened(report, bytes_max=BRIEF_TEXT_BYTES_MAX).text
 
 
@@ -60,9 +62,9 @@ def decide_work_transition(
     summary_ids: Sequence[SummaryId],
     now: datetime,
 ) -> tuple[Change, ...]:
-    """Return the changes that keep the turn's reports and say which are missing.
+    """Return the changes that store the turn's reports and record the missing ones.
 
-    There are at least as many `summary_ids` as completions.
+    `summary_ids` are at least as many as the completions.
     """
     changes: list[Change] = []
     for promotion, summary_id in zip(promotions_of(finish, completed), summary_ids, strict=False):
@@ -71,7 +73,7 @@ def decide_work_transition(
 
 
 def _promoted(
-    promotion: Promotion, summary_id: SummaryId, *, turn_id: TurnId, now: datetime
+    promotion: ReportPromotion, summary_id: SummaryId, *, turn_id: TurnId, now: datetime
 ) -> tuple[Change, ...]:
     item: WorkItemRecord = msgspec.structs.replace(
         promotion.item,
@@ -115,7 +117,7 @@ class CompletionRound(Record, frozen=True, kw_only=True):
 
 
 def report_problem(spoken: CompletionRound) -> str | None:
-    """Say why the turn's end will promote no report, or nothing when it will."""
+    """Return why the turn's end will promote no report, or None when it will."""
     if not spoken.text.strip():
         return (
             "the item is completed without a report: nothing was said in the same answer as this"

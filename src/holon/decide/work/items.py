@@ -1,18 +1,18 @@
-"""A work item's new revision, with everything that must move along with it.
+"""Work item revisions, with everything that changes along with them.
 
-Owns:  blocking, unblocking, rechecking, editing and completing an item, and what an objective is;
-       which waits end, which reminder is opened and what is expected when an item is revised; who
-       may touch an item; letting go of the focus.
-Rule 1: every change is a new revision; nothing is edited in place. What says the same as before is
+Owns:  blocking, unblocking, rechecking, editing and completing an item, and the form of an
+       objective; which waits end, which reminder is opened and what is expected when an item is
+       revised; access to an item; releasing the focus.
+Rule 1: every change is a new revision; nothing is edited in place. A revision equal to the last is
         no change.
 Rule 2: a recheck reminds; it never unblocks. Clearing the blocker clears the reminder with it.
 Rule 3: an edit touches what it names and nothing else; a todo list is replaced as a whole.
-Rule 4: a blocked item always has a reminder; the wait that carries it lives and dies with the
+Rule 4: a blocked item always has a reminder; the wait that carries it begins and ends with the
         blocker. A revision that leaves the blocker alone leaves its reminder alone.
-Rule 5: a completed item waits for nothing at all, and nobody focuses on it.
-Rule 6: the operator's desk and the agent's tools make these changes the same way.
-Rule 7: what the operator changes about an item answers what was asked about it. What the agent
-        changes answers nothing.
+Rule 5: a completed item has no waits, and no agent focuses on it.
+Rule 6: operator requests and the agent's tools make these changes the same way.
+Rule 7: an operator's change to an item answers the questions asked about it. An agent's change
+        answers nothing.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ from holon.model.wake import WaitKind, WaitRecord, WaitState
 from holon.model.work import PlanArtifact, PlanStatus, TodoItem, WorkItemRecord, WorkItemState
 
 
-class Edit(Record, frozen=True, kw_only=True):
-    """What an edit changes; what it leaves out stays."""
+class WorkItemEdit(Record, frozen=True, kw_only=True):
+    """The changes of an edit; what it leaves out stays."""
 
     objective: str | None = None
     plan_status: PlanStatus | None = None
@@ -49,7 +49,7 @@ class Edit(Record, frozen=True, kw_only=True):
 
 
 def objective_refusal(objective: str) -> Refusal | None:
-    """Say why a text is no objective, or nothing when it is one."""
+    """Return why a text is no objective, or None when it is one."""
     if objective.strip() and len(objective) <= OBJECTIVE_CHARS_MAX:
         return None
     return Refusal(
@@ -60,8 +60,8 @@ def objective_refusal(objective: str) -> Refusal | None:
     )
 
 
-def edit(item: WorkItemRecord, changed: Edit, *, now: datetime) -> WorkItemRecord:
-    """The item says something else than before."""
+def edit(item: WorkItemRecord, changed: WorkItemEdit, *, now: datetime) -> WorkItemRecord:
+    """Return the edited item."""
     named = msgspec.structs.asdict(changed).items()
     return _revised(item, now=now, **{name: part for name, part in named if part is not None})
 
@@ -108,7 +108,7 @@ def _revised(item: WorkItemRecord, *, now: datetime, **changed: object) -> WorkI
     return msgspec.structs.replace(item, revision=item.revision + 1, updated_at=now, **changed)
 
 
-class Planned(Record, frozen=True, kw_only=True):
+class ChangePlan(Record, frozen=True, kw_only=True):
     """What becomes true together, and what must still hold then."""
 
     changes: tuple[Change, ...]
@@ -130,7 +130,7 @@ def open_item(item: WorkItemRecord | None, work_item_id: WorkItemId) -> WorkItem
 
 
 def unknown_item(work_item_id: WorkItemId) -> Refusal:
-    """There is no such item for whoever asks."""
+    """Refuse an item that does not exist for this caller."""
     return Refusal(
         code=RefusalCode.WORK_ITEM_NOT_FOUND,
         message=f"there is no work item {work_item_id}",
@@ -144,9 +144,9 @@ def needs_reminder(item: WorkItemRecord) -> bool:
     return item.blocked_by is not None and item.recheck_at is not None
 
 
-def put_revision(revised: WorkItemRecord) -> Planned:
+def put_revision(revised: WorkItemRecord) -> ChangePlan:
     """Write a revision that moves neither the blocker nor the item's end."""
-    return Planned(changes=(PutWorkItem(item=revised),), expects=(_unmoved(revised),))
+    return ChangePlan(changes=(PutWorkItem(item=revised),), expects=(_unmoved(revised),))
 
 
 def put_blocker(
@@ -155,10 +155,10 @@ def put_blocker(
     *,
     now: datetime,
     wait_id: WaitId | None,
-) -> Planned:
+) -> ChangePlan:
     """Write a revision that moves the blocker or ends the item; `waits` are its open ones.
 
-    `wait_id` names the new reminder; it is needed when there is one to open.
+    `wait_id` names the new reminder; it is required when one is to be opened.
     """
     done = revised.state is WorkItemState.COMPLETED
     ended = tuple(
@@ -171,7 +171,7 @@ def put_blocker(
         for wait in waits
         if done or wait.kind is WaitKind.RECHECK
     )
-    return Planned(
+    return ChangePlan(
         changes=(*ended, PutWorkItem(item=revised), *_reminder(revised, wait_id, now=now)),
         expects=(
             _unmoved(revised),
@@ -181,31 +181,31 @@ def put_blocker(
     )
 
 
-def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> Planned:
+def answer_questions(item: WorkItemRecord, waits: Sequence[WaitRecord]) -> ChangePlan:
     """End the item's waits for the operator, who has acted on it; `waits` are its open ones.
 
-    The count of waits is expected too: a question that is asked meanwhile must not be overlooked.
+    The count of waits is expected too, so that a question asked meanwhile is not overlooked.
     A completed item has nothing left to ask; its waits end with it.
     """
     if item.state is WorkItemState.COMPLETED:
-        return Planned(changes=())
-    asked = tuple(
+        return ChangePlan(changes=())
+    operator_waits = tuple(
         wait for wait in waits if wait.kind is WaitKind.OPERATOR and wait.state is WaitState.ACTIVE
     )
-    return Planned(
+    return ChangePlan(
         changes=tuple(
             MoveWait(agent_id=wait.agent_id, wait_id=wait.id, state=WaitState.RESOLVED, by=item.id)
-            for wait in asked
+            for wait in operator_waits
         ),
         expects=(
             WorkItemWaitsForOnly(work_item_id=item.id, wait_count=len(waits)),
-            *(WaitInState(wait_id=wait.id, state=wait.state) for wait in asked),
+            *(WaitInState(wait_id=wait.id, state=wait.state) for wait in operator_waits),
         ),
     )
 
 
 def released_focus(item: WorkItemRecord, *, focus: WorkItemId | None) -> tuple[FocusWorkItem, ...]:
-    """Let go of an item that is over, if it is what the agent focuses on."""
+    """Release the focus on an item that is over."""
     if focus != item.id:
         return ()
     return (FocusWorkItem(agent_id=item.agent_id, work_item_id=None),)

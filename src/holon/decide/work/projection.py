@@ -1,15 +1,15 @@
-"""What the scheduler may do with a work item.
+"""Work item scheduling: state, readiness label and queue class.
 
-Owns:  the scheduling state, derived from the item's record and its waits, and the coarser label;
-       the classes and their order. They are read off the scheduling state, like readiness.
+Owns:  the scheduling state, derived from the item's record and its waits; the coarser label and the
+       classes of the work queue, both derived from that state.
 Rule 1: being open entitles to nothing. An item runs only when no rule above `runnable` matches.
 Rule 2: a wait counts while it is open. What it waits for decides the state; a recheck is a reminder
-        for a blocked item and unblocks nothing; a rest holds back nobody.
+        for a blocked item and unblocks nothing; a rest holds back no item.
 Rule 3: the label is a projection of the state and is never decided apart from it.
-Rule 4: a blocked item that something has happened to comes first, since it may be able to go on: a
-        wait of it was triggered, or its reminder was delivered and the blocker was not refreshed.
-Rule 5: a completed item is shown by its promoted report or not at all; nothing is read out of a
-        transcript for it.
+Rule 4: a blocked item with news comes first, since it may be able to go on: a wait of it was
+        triggered, or its reminder was delivered and the blocker was not refreshed.
+Rule 5: a completed item is shown by its promoted report or not at all; no report is extracted from
+        a transcript.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,10 +107,10 @@ def _is_triggered(weighed: WeighedItem) -> bool:
 
 def by_class(items: Sequence[WeighedItem]) -> dict[QueueClass, list[WeighedItem]]:
     """Return items by class, classes in their order, items as they came; empty ones left out."""
-    found: dict[QueueClass, list[WeighedItem]] = {each: [] for each in QueueClass}
+    classes: dict[QueueClass, list[WeighedItem]] = {each: [] for each in QueueClass}
     for weighed in items:
-        found[queue_class(weighed)].append(weighed)
-    return {name: members for name, members in found.items() if members}
+        classes[queue_class(weighed)].append(weighed)
+    return {name: members for name, members in classes.items() if members}
 
 
 def promoted_reports(items: Sequence[WorkItemRecord]) -> list[tuple[WorkItemRecord, str]]:

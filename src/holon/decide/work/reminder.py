@@ -1,20 +1,20 @@
-"""When a model is reminded of the work item it is on, and what the reminder says.
+"""Work reminders: when a model is reminded of its current work item, and the text.
 
 Owns:  the threshold, the cooldown, the bounded text, and the commit that makes it part of the turn.
-Rule 1: due after many rounds in a row in which no work item was changed, and not again before the
-        cooldown is over. Only after tool results: neither a cut answer nor an operator who has just
-        spoken is talked over.
-Rule 2: the reminder is a transcript entry, durable before the model reads it. The conversation only
-        grows by it, and a turn that is taken up again reads the same.
+Rule 1: a reminder is due after many rounds in a row in which no work item was changed, and not
+        again before the cooldown is over. It follows tool results only, never a cut answer or an
+        operator interjection.
+Rule 2: the reminder is a transcript entry, durable before the model reads it. It only appends to
+        the conversation, and a resumed turn reads the same.
 Rule 3: it counts as no progress, and asks for an update only where something has really changed.
-Rule 4: it is bounded. What does not fit its own budget, or would not fit the model's prompt any
-        more, is not said, and the log says why.
+Rule 4: it is bounded. If it does not fit its own budget, or the model's prompt, it is skipped, and
+        the log says why.
 """
 
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from holon.decide.turns.commits import LaneHold, entry_of
+from holon.decide.turns.commits import LaneLease, entry_of
 from holon.decide.turns.step import TurnState
 from holon.model.commits import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.limits import (
@@ -48,17 +48,17 @@ class ReminderFacts(Record, frozen=True, kw_only=True):
 
     item: WorkItemRecord
     prompt_tokens: int = 0  # an estimate
-    prompt_tokens_max: int | None = None  # nothing when nobody knows
+    prompt_tokens_max: int | None = None  # None when it is unknown
 
 
 class Remind(Record, tag=True, frozen=True, kw_only=True):
-    """Say this."""
+    """Add this text."""
 
     text: str
 
 
 class SkipReminder(Record, tag=True, frozen=True, kw_only=True):
-    """Say nothing."""
+    """Add no reminder."""
 
     obstacle: ReminderObstacle
 
@@ -82,7 +82,7 @@ def is_cooled_down(before: int, round_count: int, policy: ReminderPolicy) -> boo
 
 
 def decide_reminder(facts: ReminderFacts, policy: ReminderPolicy) -> ReminderDecision:
-    """Say what the model is told, or why it is told nothing."""
+    """Return the reminder text, or why none is given."""
     bytes_max = policy.tokens_max * ESTIMATED_TOKEN_BYTES
     text = _text(facts.item, bytes_max=bytes_max)
     if text is None:
@@ -96,17 +96,17 @@ def decide_reminder(facts: ReminderFacts, policy: ReminderPolicy) -> ReminderDec
     return Remind(text=text)
 
 
-class ReminderPlace(Record, frozen=True, kw_only=True):
+class ReminderContext(Record, frozen=True, kw_only=True):
     """Where in a turn the reminder belongs."""
 
-    hold: LaneHold
+    lease: LaneLease
     turn: TurnRecord
     after_round: int
     position: int
 
 
 def reminder_commit(
-    place: ReminderPlace, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
+    place: ReminderContext, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
 ) -> Commit:
     """Make the reminder part of the turn, or record that it was left out."""
     word = "remind" if isinstance(decision, Remind) else "unreminded"
@@ -114,18 +114,18 @@ def reminder_commit(
         commit_id=f"{word}:{place.turn.turn_id}:{place.after_round}",
         at=now,
         changes=(_change(place, item, decision, now=now),),
-        expects=(place.hold.fence,),
+        expects=(place.lease.fence,),
     )
 
 
 def _change(
-    place: ReminderPlace, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
+    place: ReminderContext, item: WorkItemRecord, decision: ReminderDecision, *, now: datetime
 ) -> Change:
     match decision:
         case Remind(text=text):
-            said = WorkReminder(work_item_id=item.id, after_round=place.after_round, text=text)
+            previous = WorkReminder(work_item_id=item.id, after_round=place.after_round, text=text)
             return AppendTranscript(
-                entry=entry_of(place.turn, position=place.position, at=now, data=said)
+                entry=entry_of(place.turn, position=place.position, at=now, data=previous)
             )
         case SkipReminder(obstacle=obstacle):
             skipped = WorkReminderSkipped(
@@ -140,20 +140,20 @@ def _change(
 def _text(item: WorkItemRecord, *, bytes_max: int) -> str | None:
     """The reminder: always the request and the item's name, then as much of the item as fits."""
     lines = [HEADER, REQUEST, f"work item {item.id}, plan {item.plan_status.value}"]
-    left = bytes_max - utf8_bytes("\n".join(lines))
-    if left < 0:
+    chars_left = bytes_max - utf8_bytes("\n".join(lines))
+    if chars_left < 0:
         return None
     for line in _details(item):
-        short = _cut(line, bytes_max=left - 1)
+        short = _cut(line, bytes_max=chars_left - 1)
         if short is None:
             break
         lines.append(short)
-        left -= utf8_bytes(short) + 1
+        chars_left -= utf8_bytes(short) + 1
     return "\n".join(lines)
 
 
 def _details(item: WorkItemRecord) -> list[str]:
-    """What the record says, most telling first; finished todos are left out."""
+    """The item's fields, most relevant first; finished todos are left out."""
     open_todos = [todo for todo in item.todo_list if todo.state is not TodoState.COMPLETED]
     lines = [f"objective: {one_line(item.objective, chars_max=LABEL_CHARS_MAX)}"]
     if item.blocked_by is not None:

@@ -1,10 +1,10 @@
-"""Work items as an operator handles them: what a request amounts to.
+"""Operator requests on work items.
 
 Owns:  whether an item may be opened, and the commits that open, focus and revise one.
 Rule 1: opening an item never replaces what the agent is working on.
-Rule 2: what an operator changes is input from outside: an agent at rest may be started again, and
-        what was asked about the item is answered (decide/work/items).
-Rule 3: a key stands for one item. Asked for again with another objective it is a conflict, as long
+Rule 2: an operator's change is input from outside: self-started turns are allowed again, and
+        questions asked about the item are answered (decide/work/items).
+Rule 3: a key stands for one item. Requested again with another objective it is a conflict, as long
         as the item was not revised.
 """
 
@@ -20,7 +20,7 @@ from holon.decide.budgets.no_progress import count_anew
 from holon.decide.queue.idempotency import key_conflict
 from holon.decide.work import items
 from holon.decide.work.items import (
-    Edit,
+    WorkItemEdit,
     answer_questions,
     put_blocker,
     put_revision,
@@ -59,13 +59,13 @@ def creation_of(
     )
 
 
-def kept_item(asked: WorkItemRecord, kept: WorkItemRecord | None) -> WorkItemRecord | Refusal:
+def kept_item(asked: WorkItemRecord, existing: WorkItemRecord | None) -> WorkItemRecord | Refusal:
     """Return the item that is kept under a key, whichever request made it."""
-    if kept is None:
+    if existing is None:
         return asked
-    if kept.revision == 1 and kept.objective != asked.objective:
+    if existing.revision == 1 and existing.objective != asked.objective:
         return key_conflict(asked.id)
-    return kept
+    return existing
 
 
 def focus_commit(
@@ -85,15 +85,15 @@ def focus_commit(
 
 def edited_item(
     item: WorkItemRecord,
-    changed: Edit,
+    changed: WorkItemEdit,
     *,
     blocked_by: str | UnsetType | None,
     recheck_after_ms: int | None,
     now: datetime,
 ) -> WorkItemRecord:
-    """Return the next revision of an item: its words, and what stands in its way if that changed.
+    """Return the next revision of an item: its text, and its blocker if that changed.
 
-    A blocked item is looked at again; without a moment for that, one is chosen.
+    A blocked item is checked again later; without a moment for that, one is chosen.
     """
     edited = items.edit(item, changed, now=now)
     if isinstance(blocked_by, str):

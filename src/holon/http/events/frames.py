@@ -1,10 +1,11 @@
-"""Events as frames of a stream, made once for all who read them.
+"""Events as server-sent event frames, built once and shared by all streams.
 
-Owns:  the look-up of what an event points to, the frame of an event, and which agents a reader of
-       all sees.
-Rule 1: messages and turns are looked up a page at a time, one look per agent.
-Rule 2: an event never changes, so its frame is kept for the next reader; how many is bounded.
-Rule 3: what a level leaves out is passed over, not lost: the number of the last one is told.
+Owns:  the lookup of the records an event refers to; the frame of an event; which agents a stream of
+       all agents includes.
+Rule 1: messages and turns are looked up per page, with one query per agent.
+Rule 2: an event never changes, so its frame is cached; the cache is bounded.
+Rule 3: an event below the requested level is skipped, but its number is sent, so that a reader
+        resumes after it.
 """
 
 from collections import defaultdict
@@ -61,19 +62,19 @@ async def _surroundings_of_agent(
     reads: StoreReads, agent_id: AgentId, events: Sequence[AuditEvent]
 ) -> dict[int, RelatedRows]:
     turn_ids = dict.fromkeys(id_ for each in events if (id_ := turn_of(each)))
-    turns = {turn.turn_id: turn for turn in await reads.turns(agent_id, list(turn_ids))}
+    turns = {turn.turn_id: turn for turn in await reads.turns.named(agent_id, list(turn_ids))}
     concerned = {each.log_seq: _message_concerned(each, turns) for each in events}
     message_ids = list(dict.fromkeys(id_ for id_ in concerned.values() if id_))
     messages: dict[MessageId | None, MessageEnvelope] = {}
     for start in range(0, len(message_ids), SURFACE_PAGE_COUNT_MAX):
         asked = message_ids[start : start + SURFACE_PAGE_COUNT_MAX]
-        entries = await reads.messages(agent_id, asked)
+        entries = await reads.queue.messages(agent_id, asked)
         messages.update((entry.message.id, entry.message) for entry in entries)
     found: dict[int, RelatedRows] = {}
     for each in events:
         turn_id, brief, context = turn_of(each), None, NOTHING_BEFORE
         if isinstance(each.event, BriefCreated):
-            brief = await reads.brief(each.event.brief_id)
+            brief = await reads.events.brief(each.event.brief_id)
             if each.event.visibility is None:
                 context = await _context_of(reads, each)
         found[each.log_seq] = RelatedRows(
@@ -95,7 +96,9 @@ async def _context_of(reads: StoreReads, told: AuditEvent) -> PresentationContex
     """What a brief of an older version amounts to, from the events around it."""
     first = max(0, told.event_seq - _BEFORE_COUNT - 1)
     limit = _BEFORE_COUNT + _AFTER_COUNT
-    return context_at(await reads.events_after(told.agent_id, first, limit=limit), told.event_seq)
+    return context_at(
+        await reads.events.events_after(told.agent_id, first, limit=limit), told.event_seq
+    )
 
 
 class _Frame(NamedTuple):
@@ -147,7 +150,7 @@ class EventFrames:
             kept = {key: frame for key in keys if (frame := self._kept.peek(key)) is not None}
             new = [each for each, key in zip(events, keys, strict=True) if key not in kept]
             around = await surroundings_of(reads, new)
-            epoch = await reads.log_epoch()
+            epoch = await reads.events.log_epoch()
             made = {
                 each.log_seq: _frame(
                     each,
@@ -165,7 +168,7 @@ class EventFrames:
     async def _is_public(self, reads: StoreReads, agent_id: AgentId) -> bool:
         seen = self._seen.peek(agent_id)
         if seen is None:
-            agent = await reads.agent(agent_id)
+            agent = await reads.agents.agent(agent_id)
             seen = agent is not None and agent.identity.visibility is Visibility.PUBLIC
             self._seen.put(agent_id, seen)
         return seen

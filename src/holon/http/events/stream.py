@@ -1,18 +1,17 @@
-"""Events as they happen, to whoever keeps reading.
+"""One event stream from its start to its end, and the watch on the control token.
 
-Owns:  the one look at the token on behalf of every stream over TCP; one stream from its opening to
-       its end: frames, heartbeats and the last word.
-Rule 1: one look a second for however many streams there are, and none while there are none.
-Rule 2: whoever is woken judges for itself whether it may go on; here is only said that there is
-        reason to.
-Rule 3: where a stream begins is settled before it is answered: a place that is lost is a refusal
-        with a status, not a stream that ends.
-Rule 4: a stream says why it ends: its reader fell behind, its place was lost, its token is no
-        longer good. A reader that takes nothing is cut off by the connection.
-Rule 5: a silent stream says every now and then that it lives, and checks that it may; over TCP also
-        whenever the token is another.
-Rule 6: what happens is told at once; what follows within a moment is told together, since looking
-        and sending cost the same for one event as for many.
+Owns:  frames, heartbeats and the closing frame of a stream; the single poll of the token on behalf
+       of all streams over TCP.
+Rule 1: the token is polled once a second for all streams together, and not at all without streams.
+Rule 2: the watch only wakes the streams; each stream decides whether it may continue.
+Rule 3: the start position is resolved before the response begins: a lost position is a refusal with
+        a status, not a stream that ends.
+Rule 4: the closing frame names the reason: the reader lagged, the position was lost, the token is
+        no longer valid. A reader that does not receive is cut off by the connection.
+Rule 5: an idle stream sends heartbeats and rechecks its authorization; over TCP also when the token
+        changes.
+Rule 6: the first event is sent at once; those that follow within a moment are sent together, since
+        a query and a write cost the same for one event as for many.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -23,7 +22,7 @@ from typing import Final, NamedTuple
 import anyio
 
 from holon.http.access import Token
-from holon.http.exchange import Door
+from holon.http.exchange import SocketKind
 from holon.http.query import StreamQuery
 from holon.http.route import Call
 from holon.model.errors import BadInputError, HolonError, StoreError
@@ -82,7 +81,7 @@ class BadLastEventIdError(BadInputError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stream:
+class EventStream:
     """What one stream is made of."""
 
     opened: AbstractContextManager[EventReader]
@@ -117,7 +116,7 @@ class Stream:
     @property
     def _needs_no_token(self) -> bool:
         """Over TCP the token may change; who is at a unix socket does not."""
-        return self.call.head.peer.door is Door.UNIX
+        return self.call.head.peer.socket_kind is SocketKind.UNIX
 
 
 class Cursor(NamedTuple):

@@ -1,8 +1,8 @@
 """Control routes of one agent: prompt, create, start, stop, pause, resume, abort, model.
 
-Owns:  the control routes of one agent that are not about its tasks, timers or work items.
-Rule 1: the words of an operator enter by the queue like any message; everything else is a control
-        request that changes rows and makes no message.
+Owns:  the control routes that do not concern tasks, timers or work items.
+Rule 1: a prompt enters through the queue like any message; every other request here changes records
+        and creates no message.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from typing import Final
 import anyio
 
 from holon.decide.agents.lifecycle import public_identity
-from holon.http.context import Plane, shown_agent
-from holon.http.exchange import LateReply, Reply
+from holon.http.context import HttpContext, shown_agent
+from holon.http.exchange import PendingReply, Reply
 from holon.http.prompt_wait import awaited
-from holon.http.request_headers import CLIENT_NAME, REPEATABLE
-from holon.http.route import Access, Call, Route, idempotency_key
+from holon.http.request_headers import CLIENT_NAME, REPEATABLE, idempotency_key
+from holon.http.route import Access, Call, Route
 from holon.model.queue import (
     CLI_CLIENT,
     DeliverySurface,
@@ -40,13 +40,13 @@ from holon.wire.requests import (
 from holon.wire.responses import Done, Prompted
 
 
-async def prompt(plane: Plane, call: Call) -> Prompted | LateReply:
+async def prompt(context: HttpContext, call: Call) -> Prompted | PendingReply:
     """Put the operator's words into the agent's queue, and wait for the answer if asked to."""
     asked = call.taken(PromptRequest)
     wait_ms = asked.wait_ms
     if wait_ms is not None:
-        await shown_agent(plane, call)  # what is waited for is read
-    receipt = await plane.host.admit(
+        await shown_agent(context, call)  # what is waited for is read
+    receipt = await context.host.admit(
         IngressRequest(
             agent_id=_named(call),
             kind=MessageKind.OPERATOR_PROMPT,
@@ -67,28 +67,28 @@ async def prompt(plane: Plane, call: Call) -> Prompted | LateReply:
         )
 
     async def made(scope: anyio.CancelScope) -> Reply:
-        told = await awaited(plane, receipt, wait_ms=wait_ms, scope=scope)
+        told = await awaited(context, receipt, wait_ms=wait_ms, scope=scope)
         return Reply(status=HTTPStatus.OK, body=encode(told))
 
-    return LateReply(made=made)
+    return PendingReply(made=made)
 
 
-async def create(plane: Plane, call: Call) -> Done:
+async def create(context: HttpContext, call: Call) -> Done:
     """Bring an agent into being."""
     asked = call.taken(CreateAgentRequest)
     agent_id = _named(call)
-    is_default = agent_id == plane.facts.default_agent
-    await plane.host.control.create_agent(
-        public_identity(agent_id, now=plane.clock.now(), is_default=is_default),
+    is_default = agent_id == context.facts.default_agent
+    await context.host.control.create_agent(
+        public_identity(agent_id, now=context.clock.now(), is_default=is_default),
         template=asked.template,
         key=idempotency_key(call),
     )
     return Done(ok=True, agent_id=agent_id)
 
 
-async def act(plane: Plane, call: Call, action: AgentAction) -> Done:
+async def act(context: HttpContext, call: Call, action: AgentAction) -> Done:
     """Start, stop, pause or resume an agent; start and resume are the same."""
-    agent_id, agents = _named(call), plane.host.control
+    agent_id, agents = _named(call), context.host.control
     match action:
         case AgentAction.START | AgentAction.RESUME:
             await agents.resume(agent_id)
@@ -99,30 +99,30 @@ async def act(plane: Plane, call: Call, action: AgentAction) -> Done:
     return Done(ok=True, agent_id=agent_id)
 
 
-async def control(plane: Plane, call: Call) -> Done:
+async def control(context: HttpContext, call: Call) -> Done:
     """Do with an agent what the body says."""
-    return await act(plane, call, call.taken(ControlRequest).action)
+    return await act(context, call, call.taken(ControlRequest).action)
 
 
-async def abort(plane: Plane, call: Call) -> Done:
+async def abort(context: HttpContext, call: Call) -> Done:
     """End the running turn, if it is the one that is meant."""
     agent_id = _named(call)
-    await plane.host.control.abort_run(agent_id, run_id=call.taken(AbortRequest).run_id)
+    await context.host.control.abort_run(agent_id, run_id=call.taken(AbortRequest).run_id)
     return Done(ok=True, agent_id=agent_id)
 
 
-async def set_model(plane: Plane, call: Call) -> Done:
+async def set_model(context: HttpContext, call: Call) -> Done:
     """Give the agent a model of its own."""
     agent_id, asked = _named(call), call.taken(ModelRequest)
     asked.require_supported()
-    await plane.host.control.set_model(agent_id, asked.model)
+    await context.host.control.set_model(agent_id, asked.model)
     return Done(ok=True, agent_id=agent_id)
 
 
-async def clear_model(plane: Plane, call: Call) -> Done:
+async def clear_model(context: HttpContext, call: Call) -> Done:
     """Give the agent the runtime's model back."""
     agent_id = _named(call)
-    await plane.host.control.set_model(agent_id, None)
+    await context.host.control.set_model(agent_id, None)
     return Done(ok=True, agent_id=agent_id)
 
 
@@ -144,7 +144,7 @@ ACTIONS: Final[Mapping[AgentAction, str]] = {
     AgentAction.STOP: "Stop an agent. Its queue is kept; nothing runs until it is started.",
 }
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="POST",
         path="/control/agents/{agent_id}/prompt",

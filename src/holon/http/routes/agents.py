@@ -1,11 +1,10 @@
-"""Agents as readers see them: the list, the summary and the bootstrap.
+"""Read routes of agents: list, summary and state, and the available models.
 
-Owns:  the inspection routes of agents, and which models there are; the aliases. Each is the row of
-       a named agent's route under a shorter path.
-Rule 1: the list is narrow, the status is the summary, the state is what a projection starts from;
-        they are not interchangeable.
-Rule 2: what the state says of the agent is the very status.
-Rule 3: the list costs one look for all its agents, and one more for each that could be waiting.
+Owns:  the inspection routes, and their aliases under a shorter path for the default agent.
+Rule 1: list (narrow), status (summary) and state (start of a projection) are distinct views and not
+        interchangeable.
+Rule 2: the agent in the state is exactly the status.
+Rule 3: the list costs one query for all agents, and one more per agent that may be waiting.
 """
 
 from dataclasses import replace
@@ -14,7 +13,7 @@ from typing import Final
 from anyio.lowlevel import checkpoint
 
 from holon.decide.agents.lifecycle import refuse_unknown
-from holon.http.context import Plane, is_shown
+from holon.http.context import HttpContext, is_shown
 from holon.http.query import AfterQuery
 from holon.http.route import Access, Call, Route
 from holon.http.routes import turns
@@ -27,12 +26,12 @@ from holon.runtime.agents.inspection import InspectedAgent
 from holon.wire.responses import ModelListing
 
 
-async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
+async def list_agents(context: HttpContext, call: Call) -> tuple[AgentListEntry, ...]:
     """List the public agents that are in use."""
     asked = call.asked(AfterQuery)
     after = None if asked.after is None else parse_agent_id(asked.after)
-    found = await plane.host.reads.public_agents(after=after, limit=asked.limit)
-    inspection = plane.host.inspection
+    found = await context.host.reads.agents.public_agents(after=after, limit=asked.limit)
+    inspection = context.host.inspection
     entries: list[AgentListEntry] = []
     for each in found:
         closure, place = None, inspection.place_of(each)
@@ -44,34 +43,34 @@ async def list_agents(plane: Plane, call: Call) -> tuple[AgentListEntry, ...]:
     return tuple(entries)
 
 
-async def status(plane: Plane, call: Call) -> AgentSummary:
+async def status(context: HttpContext, call: Call) -> AgentSummary:
     """Sum an agent up."""
-    surface, around = await _looked_at(plane, call)
+    surface, around = await _looked_at(context, call)
     return agent_summary(surface, around)
 
 
-async def state(plane: Plane, call: Call) -> AgentStateSnapshot:
+async def state(context: HttpContext, call: Call) -> AgentStateSnapshot:
     """Give everything a projection of an agent starts from."""
-    surface, around = await _looked_at(plane, call)
+    surface, around = await _looked_at(context, call)
     return agent_state_snapshot(surface, around)
 
 
-async def models(plane: Plane, call: Call) -> ModelListing:
+async def models(context: HttpContext, call: Call) -> ModelListing:
     """Name the models agents are given."""
     del call
-    known = plane.host.inspection.models
+    known = context.host.inspection.models
     return ModelListing(default_model=known.default, fallback_models=known.fallbacks)
 
 
-async def _looked_at(plane: Plane, call: Call) -> InspectedAgent:
-    agent_id = call.agent_id(plane.facts.default_agent)
-    found = await plane.host.inspection.look(agent_id)
+async def _looked_at(context: HttpContext, call: Call) -> InspectedAgent:
+    agent_id = call.agent_id(context.facts.default_agent)
+    found = await context.host.inspection.look(agent_id)
     if found is None or not is_shown(found.surface.listed.agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
     return found
 
 
-AGENT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/list",
@@ -119,7 +118,7 @@ _ALIASED: Final = frozenset(
     f"{_PREFIX}/{name}" for name in ("status", "state", "briefs", "transcript")
 )
 
-DEFAULT_AGENT_ROUTES: Final[tuple[Route[Plane], ...]] = tuple(
+DEFAULT_AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = tuple(
     replace(
         route,
         path=route.path.removeprefix(_PREFIX),

@@ -1,17 +1,17 @@
-"""The audit log as a product: pages in both directions, and streams.
+"""Event routes: pages in both directions, and streams.
 
-Owns:  the routes of events.
-Rule 1: replay is history: nothing that is read here can be sent back in as input.
-Rule 2: a cursor that is older than what is kept, or newer than what there is, is told apart and
-        refused; nobody is moved silently. Neither is a reader who says on which timeline the cursor
-        was given out, when the home was restored since.
+Owns:  the routes of the event log.
+Rule 1: replay is history: nothing read here can be sent back as input.
+Rule 2: a cursor that is older than the oldest event, or newer than the newest, is refused with its
+        own code and never silently moved. So is a cursor of another epoch after a restore, if the
+        reader names the epoch.
 """
 
 from typing import Final
 
-from holon.http.context import Plane, shown_agent
+from holon.http.context import HttpContext, shown_agent
 from holon.http.events.frames import surroundings_of
-from holon.http.events.stream import Stream, resumed_after
+from holon.http.events.stream import EventStream, resumed_after
 from holon.http.exchange import StreamReply
 from holon.http.query import EventsQuery, StreamQuery
 from holon.http.request_headers import RESUMABLE
@@ -21,9 +21,9 @@ from holon.projections.events.envelope import EventEnvelope, EventPage, event_pa
 from holon.runtime.events.feed import Page, require_epoch, require_kept, require_near
 
 
-async def page(plane: Plane, call: Call) -> EventPage:
+async def page(context: HttpContext, call: Call) -> EventPage:
     """Page through an agent's events."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(EventsQuery)
+    agent_id, asked = await shown_agent(context, call), call.asked(EventsQuery)
     upwards = EventOrder.DESC if asked.after_seq is None else EventOrder.ASC
     query = EventQuery(
         after_seq=asked.after_seq,
@@ -31,10 +31,10 @@ async def page(plane: Plane, call: Call) -> EventPage:
         order=asked.order or upwards,
         limit=asked.limit,
     )
-    reads = plane.host.reads
-    epoch = await reads.log_epoch()
+    reads = context.host.reads
+    epoch = await reads.events.log_epoch()
     require_epoch(asked.event_log_epoch, epoch)
-    found = await reads.events_page(agent_id, query)
+    found = await reads.events.events_page(agent_id, query)
     if asked.after_seq is not None:
         require_kept(agent_id, asked.after_seq, floor=found.floor_seq, newest=found.last_seq)
     if asked.before_seq is not None:
@@ -49,51 +49,53 @@ async def page(plane: Plane, call: Call) -> EventPage:
     )
 
 
-async def stream(plane: Plane, call: Call) -> StreamReply:
+async def stream(context: HttpContext, call: Call) -> StreamReply:
     """Follow one agent."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(StreamQuery)
-    floor, newest = await plane.host.reads.event_bounds(agent_id)
-    after = await _resumed(plane, call, asked)
+    agent_id, asked = await shown_agent(context, call), call.asked(StreamQuery)
+    floor, newest = await context.host.reads.events.event_bounds(agent_id)
+    after = await _resumed(context, call, asked)
     if after is not None:
         require_kept(agent_id, after, floor=floor, newest=newest)
         require_near(after, newest)
 
     async def framed(found: Page) -> bytes:
-        return await plane.frames.of_agent(
-            plane.host.reads, found, asked.projection, asked.max_level
+        return await context.frames.of_agent(
+            context.host.reads, found, asked.projection, asked.max_level
         )
 
-    opened = plane.host.events.reader(agent_id, after=newest if after is None else after)
-    made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
+    opened = context.host.events.reader(agent_id, after=newest if after is None else after)
+    made = EventStream(opened=opened, framed=framed, call=call, watch=context.token_watch)
     return StreamReply(chunks=made.chunks())
 
 
-async def stream_all(plane: Plane, call: Call) -> StreamReply:
+async def stream_all(context: HttpContext, call: Call) -> StreamReply:
     """Follow every public agent."""
     asked = call.asked(StreamQuery)
-    newest = await plane.host.reads.last_log_seq()
-    after = await _resumed(plane, call, asked)
+    newest = await context.host.reads.events.last_log_seq()
+    after = await _resumed(context, call, asked)
     if after is not None:
-        await plane.host.events.require_log_kept(after)
+        await context.host.events.require_log_kept(after)
 
     async def framed(found: Page) -> bytes:
-        return await plane.frames.of_all(plane.host.reads, found, asked.projection, asked.max_level)
+        return await context.frames.of_all(
+            context.host.reads, found, asked.projection, asked.max_level
+        )
 
-    opened = plane.host.events.log_reader(after=newest if after is None else after)
-    made = Stream(opened=opened, framed=framed, call=call, watch=plane.token_watch)
+    opened = context.host.events.log_reader(after=newest if after is None else after)
+    made = EventStream(opened=opened, framed=framed, call=call, watch=context.token_watch)
     return StreamReply(chunks=made.chunks())
 
 
-async def _resumed(plane: Plane, call: Call, asked: StreamQuery) -> int | None:
+async def _resumed(context: HttpContext, call: Call, asked: StreamQuery) -> int | None:
     """Return where the reader goes on; raises when that is on another timeline."""
     cursor = resumed_after(call, asked)
-    require_epoch(cursor.epoch, await plane.host.reads.log_epoch())
+    require_epoch(cursor.epoch, await context.host.reads.events.log_epoch())
     return cursor.after
 
 
 _STREAM_MEDIA: Final = "text/event-stream"
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/{agent_id}/events",

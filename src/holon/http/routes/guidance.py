@@ -1,27 +1,27 @@
-"""The skills of an agent: seen by readers, installed and uninstalled by the operator.
+"""Skill routes of an agent: list, install, uninstall.
 
 Owns:  the routes of skills.
-Rule 1: changing them is the operator's alone. A command an agent runs cannot install a skill here.
+Rule 1: only the operator may change skills. A command of an agent cannot install one here.
 """
 
 from typing import Final
 
-from holon.http.context import Plane, named_agent, shown_agent
+from holon.http.context import HttpContext, named_agent, shown_agent
 from holon.http.route import Access, Call, Route
 from holon.projections.guidance import AgentSkillsView
 from holon.wire.responses import InstallSkillRequest, SkillReceipt, UninstallSkillRequest
 
 
-async def show(plane: Plane, call: Call) -> AgentSkillsView:
+async def show(context: HttpContext, call: Call) -> AgentSkillsView:
     """What an agent may discover, uses, and was given."""
-    return await plane.host.skills.look(await shown_agent(plane, call))
+    return await context.host.skills.look(await shown_agent(context, call))
 
 
-async def install(plane: Plane, call: Call) -> SkillReceipt:
+async def install(context: HttpContext, call: Call) -> SkillReceipt:
     """Put a skill into the agent's home."""
     agent_id, asked = named_agent(call), call.taken(InstallSkillRequest)
     kind = None if asked.kind is None else asked.kind.value
-    made = await plane.host.skills.install(
+    made = await context.host.skills.install(
         agent_id, asked.name, kind=kind, copies=asked.copy, force=asked.force
     )
     return SkillReceipt(
@@ -34,10 +34,10 @@ async def install(plane: Plane, call: Call) -> SkillReceipt:
     )
 
 
-async def uninstall(plane: Plane, call: Call) -> SkillReceipt:
+async def uninstall(context: HttpContext, call: Call) -> SkillReceipt:
     """Take a skill out of the agent's home."""
     agent_id, asked = named_agent(call), call.taken(UninstallSkillRequest)
-    gone = await plane.host.skills.uninstall(agent_id, asked.name, force=asked.force)
+    gone = await context.host.skills.uninstall(agent_id, asked.name, force=asked.force)
     return SkillReceipt(
         ok=True,
         agent_id=agent_id,
@@ -48,7 +48,7 @@ async def uninstall(plane: Plane, call: Call) -> SkillReceipt:
     )
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/{agent_id}/skills",

@@ -1,7 +1,7 @@
-"""An agent's memory: searched, read, looked at and built anew.
+"""Memory routes of an agent: search, get, status, rebuild.
 
 Owns:  the routes of memory search.
-Rule 1: what is shown is what the agent itself would find, with the same labels.
+Rule 1: results are those the agent itself would get, with the same labels.
 """
 
 from typing import Annotated, Final
@@ -12,7 +12,7 @@ from msgspec import Meta
 from holon.adapters.files.contained_files import ContainedFiles
 from holon.decide.memory.documents import MEMORY_FILES, require_source_ref
 from holon.decide.workspaces import agent_home_of
-from holon.http.context import Plane, named_agent, shown_agent
+from holon.http.context import HttpContext, named_agent, shown_agent
 from holon.http.route import Access, Call, Route
 from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.limits import (
@@ -43,10 +43,10 @@ class SourceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_chars: Annotated[int, Meta(ge=1, le=MEMORY_TEXT_CHARS_MAX)] = MEMORY_TEXT_CHARS_DEFAULT
 
 
-async def search(plane: Plane, call: Call) -> MemoryHits:
+async def search(context: HttpContext, call: Call) -> MemoryHits:
     """Search an agent's memory."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(SearchQuery)
-    found = await plane.host.memory.search(
+    agent_id, asked = await shown_agent(context, call), call.asked(SearchQuery)
+    found = await context.host.memory.search(
         agent_id,
         asked.query,
         limit=asked.limit,
@@ -56,11 +56,11 @@ async def search(plane: Plane, call: Call) -> MemoryHits:
     return MemoryHits(results=hits, index=found.status, notes=found.notes)
 
 
-async def get(plane: Plane, call: Call) -> ShownText:
+async def get(context: HttpContext, call: Call) -> ShownText:
     """Show the exact text behind a hit."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(SourceQuery)
+    agent_id, asked = await shown_agent(context, call), call.asked(SourceQuery)
     source_ref = require_source_ref(asked.source_ref)
-    found = await plane.host.memory.get(agent_id, source_ref, chars_max=asked.max_chars)
+    found = await context.host.memory.get(agent_id, source_ref, chars_max=asked.max_chars)
     if found is None:
         raise RefusedError(
             Refusal(
@@ -73,17 +73,17 @@ async def get(plane: Plane, call: Call) -> ShownText:
     return ShownText(**msgspec.structs.asdict(found))
 
 
-async def status(plane: Plane, call: Call) -> ShownIndex:
+async def status(context: HttpContext, call: Call) -> ShownIndex:
     """Say how the index of an agent stands."""
-    agent_id = await shown_agent(plane, call)
-    found = await plane.host.memory.status(agent_id)
-    notes = await _unusable_files(plane, agent_id)
+    agent_id = await shown_agent(context, call)
+    found = await context.host.memory.status(agent_id)
+    notes = await _unusable_files(context, agent_id)
     return ShownIndex(**msgspec.structs.asdict(found), notes=notes)
 
 
-async def _unusable_files(plane: Plane, agent_id: AgentId) -> tuple[str, ...]:
+async def _unusable_files(context: HttpContext, agent_id: AgentId) -> tuple[str, ...]:
     """Name the memory files no search would find anything in, in the words of a search."""
-    files = ContainedFiles().under(agent_home_of(plane.facts.home_dir, agent_id))
+    files = ContainedFiles().under(agent_home_of(context.facts.home_dir, agent_id))
     notes: list[str] = []
     for path in MEMORY_FILES.values():
         try:
@@ -93,13 +93,13 @@ async def _unusable_files(plane: Plane, agent_id: AgentId) -> tuple[str, ...]:
     return tuple(notes)
 
 
-async def rebuild(plane: Plane, call: Call) -> RebuildAnswer:
+async def rebuild(context: HttpContext, call: Call) -> RebuildAnswer:
     """Throw the index away and build it anew, behind the answer."""
-    await shown_agent(plane, call)
-    return RebuildAnswer(ok=True, index=await plane.host.memory.rebuild(named_agent(call)))
+    await shown_agent(context, call)
+    return RebuildAnswer(ok=True, index=await context.host.memory.rebuild(named_agent(call)))
 
 
-def _routes(prefix: str) -> tuple[Route[Plane], ...]:
+def _routes(prefix: str) -> tuple[Route[HttpContext], ...]:
     """Search and get: of the agent the path names, or of the default one."""
     return (
         Route(
@@ -127,7 +127,7 @@ def _routes(prefix: str) -> tuple[Route[Plane], ...]:
     )
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     *_routes(""),
     *_routes("/agents/{agent_id}"),
     Route(

@@ -1,15 +1,15 @@
-"""Figures for whoever watches the runtime over time.
+"""`GET /metrics`.
 
-Owns:  the metrics route, and where each figure comes from.
-Rule 1: only what is cheap to know: a look is a few indexed counts, one walk over the agents, of
-        which there is a bounded number, and what the log has gained since the last look.
-Rule 2: nothing is counted for this on the way of a message; what is needed stands in the rows.
+Owns:  the metrics route, and the source of each figure.
+Rule 1: only cheap figures: a scrape costs a few indexed counts, one pass over the agents, of which
+        there is a bounded number, and the events since the last scrape.
+Rule 2: processing a message does no extra work for metrics; the figures come from stored records.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.exchange import Reply
 from holon.http.metrics import METRICS, REFUSED, STATUS_CLASSES, Samples, metric_lines
 from holon.http.route import Access, Call, Route
@@ -19,23 +19,23 @@ MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
 _VALUES: Final = {metric.name: metric.values for metric in METRICS}
 
 
-async def metrics(plane: Plane, call: Call) -> Reply:
+async def metrics(context: HttpContext, call: Call) -> Reply:
     """Tell the figures."""
     del call
-    await plane.tally.catch_up(plane.host.reads)
+    await context.tally.catch_up(context.host.reads)
     found = {
-        **_of_process(plane),
-        **await _of_store(plane),
-        **_of_runtime(plane),
-        **_of_log(plane),
+        **_of_process(context),
+        **await _of_store(context),
+        **_of_runtime(context),
+        **_of_log(context),
     }
     lines = "\n".join(metric_lines(found)) + "\n"
     return Reply(status=200, body=lines.encode(), content_type=MEDIA.encode())
 
 
-def _of_process(plane: Plane) -> dict[str, Samples]:
-    usage, facts = plane.usage(), plane.facts
-    up_s = (plane.clock.now() - facts.started_at).total_seconds()
+def _of_process(context: HttpContext) -> dict[str, Samples]:
+    usage, facts = context.usage(), context.facts
+    up_s = (context.clock.now() - facts.started_at).total_seconds()
     return {
         "holon_info": {facts.version: 1},
         "holon_uptime_seconds": {"": max(0.0, up_s)},
@@ -45,9 +45,9 @@ def _of_process(plane: Plane) -> dict[str, Samples]:
     }
 
 
-async def _of_store(plane: Plane) -> dict[str, Samples]:
-    reads = plane.host.reads
-    census, activity = await reads.census(), await reads.runtime_activity()
+async def _of_store(context: HttpContext) -> dict[str, Samples]:
+    reads = context.host.reads
+    census, activity = await reads.agents.census(), await reads.agents.runtime_activity()
     return {
         "holon_agents": {
             "active": activity.active_agent_count,
@@ -57,16 +57,16 @@ async def _of_store(plane: Plane) -> dict[str, Samples]:
         "holon_agents_by_status": _all_of("holon_agents_by_status", census.agents),
         "holon_tasks_active": {"": activity.active_task_count},
         "holon_messages_queued": {"": census.queued_message_count},
-        "holon_events_total": {"": await reads.last_log_seq()},
+        "holon_events_total": {"": await reads.events.last_log_seq()},
         "holon_events_kept": {"": census.kept_event_count},
-        "holon_store_used_bytes": {"": await reads.used_bytes()},
+        "holon_store_used_bytes": {"": await reads.events.used_bytes()},
         "holon_store_database_bytes": {"": census.database_bytes},
         "holon_store_wal_bytes": {"": census.wal_bytes},
     }
 
 
-def _of_runtime(plane: Plane) -> dict[str, Samples]:
-    host, traffic = plane.host, plane.traffic
+def _of_runtime(context: HttpContext) -> dict[str, Samples]:
+    host, traffic = context.host, context.traffic
     return {
         "holon_lanes_running": {"": host.running_count},
         "holon_rescues_total": {"": host.rescue_count},
@@ -78,8 +78,8 @@ def _of_runtime(plane: Plane) -> dict[str, Samples]:
     }
 
 
-def _of_log(plane: Plane) -> dict[str, Samples]:
-    tally = plane.tally
+def _of_log(context: HttpContext) -> dict[str, Samples]:
+    tally = context.tally
     deliveries = {**tally.deliveries, REFUSED: tally.refused_deliveries}
     return {
         "holon_messages_admitted_total": {"": tally.messages},
@@ -98,7 +98,7 @@ def _all_of(name: str, counts: Mapping[str, int]) -> Samples:
     return {str(value): counts.get(value, 0) for value in _VALUES[name]}
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/metrics",

@@ -1,14 +1,13 @@
-"""Messages from outside: public enqueue and the generic webhook.
+"""Public ingress: the enqueue routes and the generic webhook.
 
-Owns:  how an outsider's request becomes an ingress request.
-Rule 1: the operator's token opens the door and no more: what comes through it is an outsider's
-        word, and the door's ceilings hold. A webhook it was given to is a signal of an integration
-        the operator set up; what a channel brings stays external evidence.
-Rule 2: a webhook whose signature holds under a configured secret came by the capability of that
-        secret, and is a signal of that integration. A signature that does not hold is refused,
-        whatever else the request shows.
-Rule 3: a source that was set up without a usable secret is shut, signed or not: its sender learns
-        that the fault is on this side.
+Owns:  how an external request becomes an ingress request.
+Rule 1: the operator's token authenticates the caller, but the content remains external and keeps
+        the limits of external content. A webhook sent with the token is a signal of an integration
+        the operator set up; a channel message is external evidence.
+Rule 2: a webhook with a valid signature under a configured secret is a signal of that integration.
+        An invalid signature is refused, whatever else the request carries.
+Rule 3: a source configured without a usable secret is closed, signed or not; the sender learns that
+        the fault is on this side.
 """
 
 from http import HTTPStatus
@@ -17,7 +16,7 @@ from typing import Final
 from holon.decide.queue.webhook_signature import SignedHead, verified_hub_key, verified_id
 from holon.decide.wake.triggers import evidence_of
 from holon.http.access import HUB_SIGNATURE, signatures_of
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.errors import refused_reply
 from holon.http.exchange import JSON_TYPE, Reply
 from holon.http.request_headers import (
@@ -33,9 +32,10 @@ from holon.http.request_headers import (
     WEBHOOK_TIMESTAMP,
     delivery_id,
     event_label,
+    idempotency_key,
     label,
 )
-from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route, idempotency_key
+from holon.http.route import RAW_BODY, Access, Call, CallerClass, Route
 from holon.model.agents import Visibility
 from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.limits import PUBLIC_BODY_BYTES_MAX
@@ -60,7 +60,7 @@ WEBHOOK_SOURCE: Final = "generic"
 GITHUB_SOURCE: Final = "github"
 
 
-async def enqueue(plane: Plane, call: Call) -> Enqueued:
+async def enqueue(context: HttpContext, call: Call) -> Enqueued:
     """Queue an outsider's message."""
     asked = call.taken(EnqueueRequest)
     origin = asked.origin or WebhookOrigin(source=ENQUEUE_SOURCE)
@@ -70,7 +70,7 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
         else MessageKind.WEBHOOK_EVENT
     )
     request = IngressRequest(
-        agent_id=call.agent_id(plane.facts.default_agent),
+        agent_id=call.agent_id(context.facts.default_agent),
         kind=asked.kind or meant,
         origin=origin,
         body=asked.content(),
@@ -84,29 +84,29 @@ async def enqueue(plane: Plane, call: Call) -> Enqueued:
         claimed_trust=asked.trust,
         claimed_authority=asked.authority_class,
     )
-    return await _admitted(plane, request)
+    return await _admitted(context, request)
 
 
-async def judge(plane: Plane, call: Call) -> Reply | None:
+async def judge(context: HttpContext, call: Call) -> Reply | None:
     """Turn away whose signature could not hold, whatever it signs."""
     source = _source(call)
-    is_signed = bool(_signatures(plane, call)) or call.caller is CallerClass.SIGNER
-    if plane.outside.is_shut(source):
+    is_signed = bool(_signatures(context, call)) or call.caller is CallerClass.SIGNER
+    if context.outside.is_shut(source):
         return _shut(source, is_signed=is_signed)
-    can_hold = plane.outside.secret_of(source) is not None and _signatures(plane, call)
+    can_hold = context.outside.secret_of(source) is not None and _signatures(context, call)
     return _bad_signature() if is_signed and not can_hold else None
 
 
-async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
+async def webhook(context: HttpContext, call: Call) -> Enqueued | Reply:
     """Queue what a machine outside posted."""
-    source, signatures = _source(call), _signatures(plane, call)
+    source, signatures = _source(call), _signatures(context, call)
     is_signed = bool(signatures)
     if is_signed:
-        secret = plane.outside.secret_of(source)
+        secret = context.outside.secret_of(source)
         key = (
             verified_hub_key(secret, signatures, call.raw)
-            if plane.outside.signs_as_github(source)
-            else verified_id(secret, _signed_head(call), call.raw, now=plane.clock.now())
+            if context.outside.signs_as_github(source)
+            else verified_id(secret, _signed_head(call), call.raw, now=context.clock.now())
         )
         if key is None:
             return _bad_signature()
@@ -123,12 +123,12 @@ async def webhook(plane: Plane, call: Call) -> Enqueued | Reply:
         correlation_id=label(call, CORRELATION),
         causation_id=label(call, CAUSATION),
     )
-    return await _admitted(plane, request)
+    return await _admitted(context, request)
 
 
-async def _admitted(plane: Plane, request: IngressRequest) -> Enqueued:
-    await _require_public(plane, request.agent_id)
-    receipt = await plane.host.admit(request)
+async def _admitted(context: HttpContext, request: IngressRequest) -> Enqueued:
+    await _require_public(context, request.agent_id)
+    receipt = await context.host.admit(request)
     return Enqueued(
         ok=True,
         agent_id=receipt.agent_id,
@@ -137,9 +137,9 @@ async def _admitted(plane: Plane, request: IngressRequest) -> Enqueued:
     )
 
 
-async def _require_public(plane: Plane, agent_id: AgentId) -> None:
+async def _require_public(context: HttpContext, agent_id: AgentId) -> None:
     """Keep outsiders away from agents that belong to others; an unknown one is the door's."""
-    found = await plane.host.reads.agent(agent_id)
+    found = await context.host.reads.agents.agent(agent_id)
     if found is not None and found.identity.visibility is not Visibility.PUBLIC:
         raise RefusedError(
             Refusal(
@@ -157,9 +157,9 @@ def _source(call: Call) -> str:
     return label(call, SOURCE) or unnamed
 
 
-def _signatures(plane: Plane, call: Call) -> tuple[bytes, ...]:
+def _signatures(context: HttpContext, call: Call) -> tuple[bytes, ...]:
     """The signatures of the form the source was set up for; one under each name are two."""
-    if plane.outside.signs_as_github(_source(call)):
+    if context.outside.signs_as_github(_source(call)):
         return tuple(call.head.values(HUB_SIGNATURE))
     return signatures_of(call.head)
 
@@ -206,7 +206,7 @@ def _shut(source: str, *, is_signed: bool) -> Reply:
     )
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="POST",
         path="/agents/{agent_id}/enqueue",

@@ -1,18 +1,18 @@
-"""The runtime itself: is it well, and please end.
+"""Runtime routes: root, OpenAPI document, handshake, status and shutdown.
 
-Owns:  the route that serves the OpenAPI document, made of the very rows that are served; the root.
-       It tells a stranger no more than the handshake does; the handshake. It tells a stranger how
-       to come in, and nothing about who lives here; the routes `holon daemon` works with.
-Rule 1: asking the runtime to end stops no agent. What they do is cut off or finished, kept either
-        way, and goes on when the next runtime starts.
-Rule 2: what protects from an agent's commands, and what does not, is said in every status.
+Owns:  the routes `holon daemon` works with, and those that describe the service to a client.
+Rule 1: root and handshake tell an unauthenticated caller how to authenticate, and nothing about the
+        agents.
+Rule 2: shutdown stops no agent. Running work finishes or is cut off, stays durable either way, and
+        continues when the next runtime starts.
+Rule 3: every status states which protections against an agent's commands hold and which do not.
 """
 
 from functools import cache
 from typing import Final
 
-from holon.http.context import Plane
-from holon.http.exchange import Door, Reply
+from holon.http.context import HttpContext
+from holon.http.exchange import Reply, SocketKind
 from holon.http.openapi import openapi_document
 from holon.http.route import Access, Call, Route
 from holon.model.errors import StoreFullError
@@ -37,18 +37,18 @@ from holon.wire.responses import (
 )
 
 
-def described(working: tuple[Route[Plane], ...]) -> tuple[Route[Plane], ...]:
+def described(working: tuple[Route[HttpContext], ...]) -> tuple[Route[HttpContext], ...]:
     """Return these rows, and one that describes all of them and itself."""
 
     @cache
     def written(version: str) -> bytes:
         return encode(openapi_document(routes, version=version))
 
-    async def openapi(plane: Plane, call: Call) -> Reply:
+    async def openapi(context: HttpContext, call: Call) -> Reply:
         del call
-        return Reply(status=200, body=written(plane.facts.version))
+        return Reply(status=200, body=written(context.facts.version))
 
-    row: Route[Plane] = Route(
+    row: Route[HttpContext] = Route(
         method="GET",
         path="/openapi.json",
         access=Access.READ,
@@ -61,14 +61,14 @@ def described(working: tuple[Route[Plane], ...]) -> tuple[Route[Plane], ...]:
     return routes
 
 
-async def front(plane: Plane, call: Call) -> Front:
+async def front(context: HttpContext, call: Call) -> Front:
     """Say what this is, and where to go on."""
     del call
     links = FrontLinks(handshake="/handshake", openapi="/openapi.json")
-    return Front(ok=True, name="holon", version=plane.facts.version, links=links)
+    return Front(ok=True, name="holon", version=context.facts.version, links=links)
 
 
-FRONT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+FRONT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/",
@@ -90,10 +90,10 @@ CAPABILITIES: Final = (
 )
 
 
-async def handshake(plane: Plane, call: Call) -> Handshake:
+async def handshake(context: HttpContext, call: Call) -> Handshake:
     """Introduce the server."""
-    local = call.head.peer.door is Door.UNIX
-    facts = plane.facts
+    local = call.head.peer.socket_kind is SocketKind.UNIX
+    facts = context.facts
     return Handshake(
         ok=True,
         protocol=Protocol(name="holon-control", version=1),
@@ -112,7 +112,7 @@ async def handshake(plane: Plane, call: Call) -> Handshake:
     )
 
 
-HANDSHAKE_ROUTES: Final[tuple[Route[Plane], ...]] = (
+HANDSHAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/handshake",
@@ -125,18 +125,20 @@ HANDSHAKE_ROUTES: Final[tuple[Route[Plane], ...]] = (
 )
 
 
-async def readiness(plane: Plane, call: Call) -> ReadinessAnswer:
+async def readiness(context: HttpContext, call: Call) -> ReadinessAnswer:
     """Say that requests are taken: nobody is answered before recovery is done."""
     del call
-    return ReadinessAnswer(ok=True, ready=True, pid=plane.facts.pid, version=plane.facts.version)
+    return ReadinessAnswer(
+        ok=True, ready=True, pid=context.facts.pid, version=context.facts.version
+    )
 
 
-async def status(plane: Plane, call: Call) -> RuntimeStatus:
+async def status(context: HttpContext, call: Call) -> RuntimeStatus:
     """Say who runs here, with what, how busy, what was used, and what went wrong last."""
     del call
-    facts, reads = plane.facts, plane.host.reads
-    failed = await reads.last_failure()
-    problems = plane.host.problems
+    facts, reads = context.facts, context.host.reads
+    failed = await reads.events.last_failure()
+    problems = context.host.problems
     return RuntimeStatus(
         ok=True,
         healthy=not any(isinstance(each, StoreFullError) for each in problems),
@@ -147,10 +149,10 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
         started_at=facts.started_at,
         config_fingerprint=facts.config_fingerprint,
         version=facts.version,
-        activity=activity_summary(await reads.runtime_activity()),
-        startup_surface=_startup_surface(plane),
+        activity=activity_summary(await reads.agents.runtime_activity()),
+        startup_surface=_startup_surface(context),
         runtime_surface=_runtime_surface(),
-        budgets=await plane.host.governor.runtime_usage(),
+        budgets=await context.host.governor.runtime_usage(),
         last_failure=None if failed is None else turn_failure(failed),
         problems=tuple(
             RuntimeProblem(code=each.code, message=each.message, hint=each.hint)
@@ -159,15 +161,15 @@ async def status(plane: Plane, call: Call) -> RuntimeStatus:
     )
 
 
-async def shutdown(plane: Plane, call: Call) -> ShutdownAnswer:
+async def shutdown(context: HttpContext, call: Call) -> ShutdownAnswer:
     """Begin to end, and say so."""
     del call
-    plane.request_shutdown()
+    context.request_shutdown()
     return ShutdownAnswer(ok=True, message="ending; no agent is stopped by it")
 
 
-def _startup_surface(plane: Plane) -> dict[str, str]:
-    facts = plane.facts
+def _startup_surface(context: HttpContext) -> dict[str, str]:
+    facts = context.facts
     found = {"base_url": facts.base_url, "default_agent": str(facts.default_agent)}
     if facts.advertise_url is not None:
         found["advertise_url"] = facts.advertise_url
@@ -186,7 +188,7 @@ def _runtime_surface() -> dict[str, str]:
     }
 
 
-RUNTIME_CONTROL_ROUTES: Final[tuple[Route[Plane], ...]] = (
+RUNTIME_CONTROL_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/control/runtime/readiness",

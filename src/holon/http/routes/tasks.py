@@ -1,9 +1,9 @@
-"""Background tasks: listed, looked at, started, fed and stopped by an operator.
+"""Task routes: list, show, start, input, stop.
 
-Owns:  the routes of tasks.
-Rule 1: a command of an operator becomes the agent's task: its result comes to the agent by the
-        queue, as that of any task.
-Rule 2: a task that takes no input, or has ended, is no error; the answer says so.
+Owns:  the routes of background tasks.
+Rule 1: a command started by the operator becomes the agent's task: its result reaches the agent
+        through the queue, like that of any task.
+Rule 2: input to a task that takes none or has ended is not an error; the response says so.
 """
 
 from typing import Final
@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from holon.decide.tasks.commands import retrieval_status_of
-from holon.http.context import Plane, named_agent, own_task, shown_agent
+from holon.http.context import HttpContext, named_agent, own_task, shown_agent
 from holon.http.query import AfterQuery, after_id, next_after
-from holon.http.request_headers import REPEATABLE
-from holon.http.route import Access, Call, Route, idempotency_key
+from holon.http.request_headers import REPEATABLE, idempotency_key
+from holon.http.route import Access, Call, Route
 from holon.model.tasks import TaskRecord
 from holon.model.values import TaskId
 from holon.projections.agents.state import task_slim_view
@@ -31,11 +31,11 @@ from holon.wire.responses import (
 )
 
 
-async def list_tasks(plane: Plane, call: Call) -> TaskPage:
+async def list_tasks(context: HttpContext, call: Call) -> TaskPage:
     """Page through an agent's tasks."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
+    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
     after = after_id(asked, TaskId, what="task id")
-    found = await plane.host.reads.tasks_page(agent_id, after=after, limit=asked.limit)
+    found = await context.host.reads.tasks.tasks_page(agent_id, after=after, limit=asked.limit)
     return TaskPage(
         tasks=tuple(task_slim_view(each) for each in found),
         limit=asked.limit,
@@ -43,26 +43,26 @@ async def list_tasks(plane: Plane, call: Call) -> TaskPage:
     )
 
 
-async def show(plane: Plane, call: Call) -> TaskStatusView:
+async def show(context: HttpContext, call: Call) -> TaskStatusView:
     """Show where one task stands."""
-    await shown_agent(plane, call)
-    return _status(plane, await own_task(plane, call))
+    await shown_agent(context, call)
+    return _status(context, await own_task(context, call))
 
 
-def _status(plane: Plane, task: TaskRecord) -> TaskStatusView:
-    return msgspec.convert(plane.host.shown_view(status_view(task)), TaskStatusView)
+def _status(context: HttpContext, task: TaskRecord) -> TaskStatusView:
+    return msgspec.convert(context.host.shown_view(status_view(task)), TaskStatusView)
 
 
-async def output(plane: Plane, call: Call) -> TaskOutputAnswer:
+async def output(context: HttpContext, call: Call) -> TaskOutputAnswer:
     """Look at what a task has written."""
-    await shown_agent(plane, call)
-    task = await own_task(plane, call)
-    look = await plane.host.commands.output(task)
+    await shown_agent(context, call)
+    task = await own_task(context, call)
+    look = await context.host.commands.output(task)
     status = retrieval_status_of(task, waited=False)
     return msgspec.convert(output_view(task, status, look), TaskOutputAnswer)
 
 
-async def create(plane: Plane, call: Call) -> TaskAnswer:
+async def create(context: HttpContext, call: Call) -> TaskAnswer:
     """Run a command in the background, for an agent."""
     asked = call.taken(TaskRequest)
     order = CommandRequest(
@@ -76,18 +76,18 @@ async def create(plane: Plane, call: Call) -> TaskAnswer:
         yield_time_ms=asked.yield_time_ms,
         max_output_tokens=asked.max_output_tokens,
     )
-    task = await plane.host.commands.start(named_agent(call), order, key=idempotency_key(call))
+    task = await context.host.commands.start(named_agent(call), order, key=idempotency_key(call))
     return TaskAnswer(ok=True, task=task_slim_view(task))
 
 
-async def feed(plane: Plane, call: Call) -> TaskInputAnswer:
+async def feed(context: HttpContext, call: Call) -> TaskInputAnswer:
     """Write to a task's input."""
-    task = await own_task(plane, call)
-    receipt = await plane.host.commands.feed(task, call.taken(TaskInputRequest).input)
+    task = await own_task(context, call)
+    receipt = await context.host.commands.feed(task, call.taken(TaskInputRequest).input)
     return TaskInputAnswer(
         ok=True,
         task_id=task.id,
-        task=_status(plane, task),
+        task=_status(context, task),
         accepted_input=receipt.bytes_written > 0,
         input_target=input_target_of(task),
         bytes_written=receipt.bytes_written,
@@ -95,10 +95,10 @@ async def feed(plane: Plane, call: Call) -> TaskInputAnswer:
     )
 
 
-async def stop(plane: Plane, call: Call) -> TaskStopAnswer:
+async def stop(context: HttpContext, call: Call) -> TaskStopAnswer:
     """End a task."""
-    task = await own_task(plane, call)
-    stopping = await plane.host.commands.stop(task.id)
+    task = await own_task(context, call)
+    stopping = await context.host.commands.stop(task.id)
     return TaskStopAnswer(
         ok=True,
         task_id=task.id,
@@ -107,7 +107,7 @@ async def stop(plane: Plane, call: Call) -> TaskStopAnswer:
     )
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/{agent_id}/tasks",

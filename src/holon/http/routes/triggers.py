@@ -1,14 +1,14 @@
-"""External triggers: the addresses themselves, and what the operator does with them.
+"""External trigger routes: deliveries to a trigger's address, and its management.
 
-Owns:  the callback routes, and listing, giving, rotating and revoking.
-Rule 1: every miss at an address is answered alike, byte for byte as a path nobody serves.
-Rule 2: a repeat is answered before it is counted, so that a sender that tries again is never told
-        to wait for it.
-Rule 3: an address is judged before a byte of the body is read: strangers make us keep nothing.
-Rule 4: the right address of a stopped agent is refused as a prompt to it is, with the way to resume
-        it. However often it is called, no more of it is noted than the rate lets in.
-Rule 5: the runtime gives every agent its trigger; looking gives none. The address is shown to the
-        operator alone.
+Owns:  the callback routes, and listing, issuing, rotating and revoking of triggers.
+Rule 1: every unknown address is answered like an unknown path, byte for byte.
+Rule 2: a repeated delivery is answered before the rate limit is applied, so that a retry is never
+        told to wait.
+Rule 3: the address is checked before the body is read: unauthenticated peers store nothing.
+Rule 4: a delivery to a stopped agent is refused like a prompt to it, with the way to resume it. The
+        refusals are recorded at most at the rate limit.
+Rule 5: the runtime issues every agent's trigger; reading issues none. Only the operator sees the
+        address.
 """
 
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 from holon.decide.agents.lifecycle import admits, refuse_stopped
 from holon.http.access import has_body
 from holon.http.app import too_many
-from holon.http.context import Plane
+from holon.http.context import HttpContext
 from holon.http.errors import nothing_here
 from holon.http.exchange import Reply
 from holon.http.request_headers import DELIVERED, RESOURCE_NAME, read_delivery
@@ -36,27 +36,27 @@ from holon.wire.responses import (
 )
 
 
-async def wake(plane: Plane, call: Call) -> CallbackAnswer | Reply:
+async def wake(context: HttpContext, call: Call) -> CallbackAnswer | Reply:
     """Take a delivery in."""
-    return await _deliver(plane, call, TriggerDeliveryMode.WAKE_HINT)
+    return await _deliver(context, call, TriggerDeliveryMode.WAKE_HINT)
 
 
-async def enqueue(plane: Plane, call: Call) -> CallbackAnswer | Reply:
+async def enqueue(context: HttpContext, call: Call) -> CallbackAnswer | Reply:
     """Take a delivery in at an older address; it wakes, as all do, and is marked."""
-    return await _deliver(plane, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
+    return await _deliver(context, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
 
 
-async def judge_wake(plane: Plane, call: Call) -> Reply | None:
+async def judge_wake(context: HttpContext, call: Call) -> Reply | None:
     """Judge an address before its body."""
-    return await _judge(plane, call, TriggerDeliveryMode.WAKE_HINT)
+    return await _judge(context, call, TriggerDeliveryMode.WAKE_HINT)
 
 
-async def judge_enqueue(plane: Plane, call: Call) -> Reply | None:
+async def judge_enqueue(context: HttpContext, call: Call) -> Reply | None:
     """Judge an older address before its body."""
-    return await _judge(plane, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
+    return await _judge(context, call, TriggerDeliveryMode.ENQUEUE_MESSAGE)
 
 
-async def _judge(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Reply | None:
+async def _judge(context: HttpContext, call: Call, mode: TriggerDeliveryMode) -> Reply | None:
     """Turn away a body nobody would keep.
 
     At an address that opens nothing it is as if nothing were served there; a stopped agent is
@@ -64,20 +64,22 @@ async def _judge(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Reply |
     """
     if not has_body(call.head):
         return None  # the delivery itself is as quickly judged
-    service, token = plane.host.triggers, call.params["token"]
+    service, token = context.host.triggers, call.params["token"]
     delivery = read_delivery(call, addressed_mode=mode)
     target = await service.open(token, delivery)
     if target is None:
         return nothing_here()
     if admits(target.agent_status) or target.earlier is not None:
         return None  # whether it repeats an earlier one, the body says
-    if plane.outside.delivery_wait_s(target.trigger.external_trigger_id) is None:
+    if context.outside.delivery_wait_s(target.trigger.external_trigger_id) is None:
         await service.deliver(token, delivery, target)  # refuses it, and the agent's log says so
     raise _stopped(target)
 
 
-async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> CallbackAnswer | Reply:
-    service, token = plane.host.triggers, call.params["token"]
+async def _deliver(
+    context: HttpContext, call: Call, mode: TriggerDeliveryMode
+) -> CallbackAnswer | Reply:
+    service, token = context.host.triggers, call.params["token"]
     delivery = read_delivery(call, addressed_mode=mode)
     target = await service.open(token, delivery)
     if target is None:
@@ -85,7 +87,7 @@ async def _deliver(plane: Plane, call: Call, mode: TriggerDeliveryMode) -> Callb
     earlier = await service.earlier(token, delivery, target)
     if earlier is not None:
         return _answer(earlier)
-    wait_s = plane.outside.delivery_wait_s(target.trigger.external_trigger_id)
+    wait_s = context.outside.delivery_wait_s(target.trigger.external_trigger_id)
     if wait_s is not None:
         if not admits(target.agent_status):
             raise _stopped(target)  # waiting would not help
@@ -110,41 +112,43 @@ def _answer(receipt: TriggerReceipt) -> CallbackAnswer:
     )
 
 
-async def show(plane: Plane, call: Call) -> TriggerListing:
+async def show(context: HttpContext, call: Call) -> TriggerListing:
     """Show the trigger of an agent; its address to the operator alone."""
     agent_id = _named(call)
-    trigger = await plane.host.triggers.of(agent_id)
+    trigger = await context.host.triggers.of(agent_id)
     may_see_url = call.caller is CallerClass.OPERATOR
-    views = () if trigger is None else (_view(plane, trigger, may_see_url=may_see_url),)
+    views = () if trigger is None else (_view(context, trigger, may_see_url=may_see_url),)
     return TriggerListing(agent_id=agent_id, external_triggers=views)
 
 
-async def give(plane: Plane, call: Call) -> TriggerAnswer:
+async def give(context: HttpContext, call: Call) -> TriggerAnswer:
     """Give the agent its trigger, unless it has it already."""
     agent_id = _named(call)
-    trigger = await plane.host.triggers.ensure(agent_id)
-    view = _view(plane, trigger, may_see_url=True)
+    trigger = await context.host.triggers.ensure(agent_id)
+    view = _view(context, trigger, may_see_url=True)
     return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
-async def rotate(plane: Plane, call: Call) -> TriggerAnswer:
+async def rotate(context: HttpContext, call: Call) -> TriggerAnswer:
     """Give the trigger a new address."""
     agent_id = _named(call)
-    trigger = await plane.host.triggers.rotate(agent_id)
-    view = _view(plane, trigger, may_see_url=True)
+    trigger = await context.host.triggers.rotate(agent_id)
+    view = _view(context, trigger, may_see_url=True)
     return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
-async def revoke(plane: Plane, call: Call) -> TriggerAnswer:
+async def revoke(context: HttpContext, call: Call) -> TriggerAnswer:
     """Take the address back."""
     agent_id = _named(call)
-    trigger = await plane.host.triggers.revoke(agent_id)
-    view = _view(plane, trigger, may_see_url=True)
+    trigger = await context.host.triggers.revoke(agent_id)
+    view = _view(context, trigger, may_see_url=True)
     return TriggerAnswer(ok=True, agent_id=agent_id, external_trigger=view)
 
 
-def _view(plane: Plane, trigger: ExternalTrigger, *, may_see_url: bool) -> ExternalTriggerView:
-    url = plane.host.triggers.url_of(trigger) if may_see_url else None
+def _view(
+    context: HttpContext, trigger: ExternalTrigger, *, may_see_url: bool
+) -> ExternalTriggerView:
+    url = context.host.triggers.url_of(trigger) if may_see_url else None
     return trigger_view(trigger, trigger_url=url)
 
 
@@ -152,7 +156,7 @@ def _named(call: Call) -> AgentId:
     return parse_agent_id(call.params["agent_id"])
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="POST",
         path="/callbacks/wake/{token}",

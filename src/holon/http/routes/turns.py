@@ -1,13 +1,13 @@
-"""What happened to an agent, for reading: briefs, turns and messages.
+"""Read routes of turns, briefs and messages, and the prompt preview.
 
-Owns:  the pages of briefs and turns, and single briefs and messages; the route that shows a prompt.
-       It sends nothing and changes nothing.
-Rule 1: pages run from the newest backwards, so that new records never shift a page being read.
+Owns:  the pages of briefs and turns, single briefs and messages; the preview, which sends nothing
+       and changes nothing.
+Rule 1: pages run from the newest backwards, so that new records do not shift a page being read.
 """
 
 from typing import Final
 
-from holon.http.context import Plane, own_brief, own_message, shown_agent
+from holon.http.context import HttpContext, own_brief, own_message, shown_agent
 from holon.http.query import BeforeQuery, TurnsQuery
 from holon.http.route import Access, Call, Route
 from holon.model.events.briefs import BriefRecord
@@ -19,11 +19,11 @@ from holon.wire.requests import DebugPromptRequest
 from holon.wire.responses import BriefPage
 
 
-async def briefs(plane: Plane, call: Call) -> BriefPage:
+async def briefs(context: HttpContext, call: Call) -> BriefPage:
     """Page through an agent's briefs."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(BeforeQuery)
+    agent_id, asked = await shown_agent(context, call), call.asked(BeforeQuery)
     before = None if asked.before is None else parse_record_id(asked.before, what="brief id")
-    found = await plane.host.reads.briefs_page(
+    found = await context.host.reads.events.briefs_page(
         agent_id, before=None if before is None else BriefId(before), limit=asked.limit
     )
     return BriefPage(
@@ -33,26 +33,28 @@ async def briefs(plane: Plane, call: Call) -> BriefPage:
     )
 
 
-async def brief(plane: Plane, call: Call) -> BriefRecord:
+async def brief(context: HttpContext, call: Call) -> BriefRecord:
     """Read one brief."""
-    await shown_agent(plane, call)
-    return await own_brief(plane, call)
+    await shown_agent(context, call)
+    return await own_brief(context, call)
 
 
-async def transcript(plane: Plane, call: Call) -> TranscriptPage:
+async def transcript(context: HttpContext, call: Call) -> TranscriptPage:
     """Page through an agent's turns."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(TurnsQuery)
-    logs = await plane.host.reads.turns_page(agent_id, before_index=asked.before, limit=asked.limit)
-    return transcript_page([plane.host.shown(log) for log in logs], limit=asked.limit)
+    agent_id, asked = await shown_agent(context, call), call.asked(TurnsQuery)
+    logs = await context.host.reads.turns.turns_page(
+        agent_id, before_index=asked.before, limit=asked.limit
+    )
+    return transcript_page([context.host.shown(log) for log in logs], limit=asked.limit)
 
 
-async def message(plane: Plane, call: Call) -> QueueEntry:
+async def message(context: HttpContext, call: Call) -> QueueEntry:
     """Read one message, and where it stands in the queue."""
-    await shown_agent(plane, call)
-    return await own_message(plane, call)
+    await shown_agent(context, call)
+    return await own_message(context, call)
 
 
-TRANSCRIPT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+TRANSCRIPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/{agent_id}/briefs",
@@ -98,13 +100,13 @@ TRANSCRIPT_ROUTES: Final[tuple[Route[Plane], ...]] = (
 )
 
 
-async def debug_prompt(plane: Plane, call: Call) -> PromptView:
+async def debug_prompt(context: HttpContext, call: Call) -> PromptView:
     """Show the frame an agent's next request would have."""
     asked = call.taken(DebugPromptRequest)
-    return await plane.host.prompts.look(parse_agent_id(call.params["agent_id"]), text=asked.text)
+    return await context.host.prompts.look(parse_agent_id(call.params["agent_id"]), text=asked.text)
 
 
-PROMPT_ROUTES: Final[tuple[Route[Plane], ...]] = (
+PROMPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="POST",
         path="/control/agents/{agent_id}/debug-prompt",

@@ -1,16 +1,16 @@
-"""Timers: listed, armed and cancelled by an operator.
+"""Timer routes (list, create, cancel) and the wake hint.
 
-Owns:  the routes of timers; the control route that leaves a wake hint.
-Rule 1: arming and cancelling are control-plane mutations; neither makes a message.
-Rule 2: a wake is a signal, not a message; it interrupts nothing and starts no stopped agent.
+Owns:  the routes of timers; the control route that adds a wake hint.
+Rule 1: creating and cancelling a timer changes records and creates no message.
+Rule 2: a wake hint is a signal, not a message; it interrupts nothing and starts no stopped agent.
 """
 
 from typing import Final
 
-from holon.http.context import Plane, named_agent, own_timer, shown_agent
+from holon.http.context import HttpContext, named_agent, own_timer, shown_agent
 from holon.http.query import AfterQuery, after_id, next_after
-from holon.http.request_headers import REPEATABLE
-from holon.http.route import Access, Call, Route, idempotency_key
+from holon.http.request_headers import REPEATABLE, idempotency_key
+from holon.http.route import Access, Call, Route
 from holon.model.values import TimerId, parse_agent_id
 from holon.model.wake import WakeHint
 from holon.projections.wake import TimerView, timer_view
@@ -18,11 +18,11 @@ from holon.wire.requests import TimerRequest, WakeRequest
 from holon.wire.responses import TimerAnswer, TimerPage, WakeAnswer, public_disposition
 
 
-async def list_timers(plane: Plane, call: Call) -> TimerPage:
+async def list_timers(context: HttpContext, call: Call) -> TimerPage:
     """Page through an agent's timers."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
+    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
     after = after_id(asked, TimerId, what="timer id")
-    found = await plane.host.reads.timers_page(agent_id, after=after, limit=asked.limit)
+    found = await context.host.reads.wake.timers_page(agent_id, after=after, limit=asked.limit)
     return TimerPage(
         timers=tuple(timer_view(each) for each in found),
         limit=asked.limit,
@@ -30,17 +30,17 @@ async def list_timers(plane: Plane, call: Call) -> TimerPage:
     )
 
 
-async def show(plane: Plane, call: Call) -> TimerView:
+async def show(context: HttpContext, call: Call) -> TimerView:
     """Show one timer."""
-    await shown_agent(plane, call)
-    return timer_view(await own_timer(plane, call))
+    await shown_agent(context, call)
+    return timer_view(await own_timer(context, call))
 
 
-async def create(plane: Plane, call: Call) -> TimerAnswer:
+async def create(context: HttpContext, call: Call) -> TimerAnswer:
     """Arm a timer."""
     asked, agent_id, key = call.taken(TimerRequest), named_agent(call), idempotency_key(call)
     asked.require_one_form()
-    service = plane.host.timers
+    service = context.host.timers
     if asked.expression is not None:
         timer = await service.create_cron(
             agent_id,
@@ -60,14 +60,14 @@ async def create(plane: Plane, call: Call) -> TimerAnswer:
     return TimerAnswer(ok=True, timer=timer_view(timer))
 
 
-async def cancel(plane: Plane, call: Call) -> TimerAnswer:
+async def cancel(context: HttpContext, call: Call) -> TimerAnswer:
     """Cancel a timer; one that has ended stays as it is."""
-    timer = await own_timer(plane, call)
-    await plane.host.timers.cancel(timer.id)
-    return TimerAnswer(ok=True, timer=timer_view(await own_timer(plane, call)))
+    timer = await own_timer(context, call)
+    await context.host.timers.cancel(timer.id)
+    return TimerAnswer(ok=True, timer=timer_view(await own_timer(context, call)))
 
 
-TIMER_ROUTES: Final[tuple[Route[Plane], ...]] = (
+TIMER_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/{agent_id}/timers",
@@ -114,12 +114,12 @@ TIMER_ROUTES: Final[tuple[Route[Plane], ...]] = (
 )
 
 
-async def wake(plane: Plane, call: Call) -> WakeAnswer:
+async def wake(context: HttpContext, call: Call) -> WakeAnswer:
     """Leave a hint that something changed."""
     asked = call.taken(WakeRequest)
     agent_id = parse_agent_id(call.params["agent_id"])
-    now = plane.clock.now()
-    disposition = await plane.host.wake.submit(
+    now = context.clock.now()
+    disposition = await context.host.wake.submit(
         WakeHint(
             agent_id=agent_id,
             source_key=f"control:{asked.source or 'operator'}",
@@ -134,7 +134,7 @@ async def wake(plane: Plane, call: Call) -> WakeAnswer:
     return WakeAnswer(ok=True, agent_id=agent_id, disposition=public_disposition(disposition))
 
 
-WAKE_ROUTES: Final[tuple[Route[Plane], ...]] = (
+WAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="POST",
         path="/control/agents/{agent_id}/wake",

@@ -1,19 +1,18 @@
-"""Work items: listed, opened, changed, picked and completed by an operator.
+"""Work item routes: list, show, create, update, pick, complete.
 
 Owns:  the routes of work items.
-Rule 1: opening an item is a control-plane mutation: no message is made, and what the agent works on
-        stays what it is.
+Rule 1: creating an item changes records: it creates no message and does not change the focus.
 """
 
 from typing import Final
 
 from msgspec import UnsetType
 
-from holon.decide.work.items import Edit
-from holon.http.context import Plane, named_agent, own_work_item, shown_agent
+from holon.decide.work.items import WorkItemEdit
+from holon.http.context import HttpContext, named_agent, own_work_item, shown_agent
 from holon.http.query import AfterQuery, after_id, next_after
-from holon.http.request_headers import REPEATABLE
-from holon.http.route import Access, Call, Route, idempotency_key
+from holon.http.request_headers import REPEATABLE, idempotency_key
+from holon.http.route import Access, Call, Route
 from holon.model.errors import BadInputError
 from holon.model.events.reads import WeighedItem
 from holon.model.values import AgentId, WorkItemId
@@ -30,12 +29,12 @@ class BadPatchError(BadInputError):
     hint = "name what changes; recheck_after_ms goes with blocked_by"
 
 
-async def list_items(plane: Plane, call: Call) -> WorkItemPage:
+async def list_items(context: HttpContext, call: Call) -> WorkItemPage:
     """Page through an agent's work items."""
-    agent_id, asked = await shown_agent(plane, call), call.asked(AfterQuery)
+    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
     after = after_id(asked, WorkItemId, what="work item id")
-    found = await plane.host.reads.work_items_page(agent_id, after=after, limit=asked.limit)
-    focus = await _focus_of(plane, agent_id)
+    found = await context.host.reads.work.work_items_page(agent_id, after=after, limit=asked.limit)
+    focus = await _focus_of(context, agent_id)
     return WorkItemPage(
         work_items=tuple(work_item_view(each, focus=focus) for each in found),
         limit=asked.limit,
@@ -43,53 +42,53 @@ async def list_items(plane: Plane, call: Call) -> WorkItemPage:
     )
 
 
-async def show(plane: Plane, call: Call) -> WorkItemView:
+async def show(context: HttpContext, call: Call) -> WorkItemView:
     """Show one work item."""
-    await shown_agent(plane, call)
-    return await _viewed(plane, await own_work_item(plane, call))
+    await shown_agent(context, call)
+    return await _viewed(context, await own_work_item(context, call))
 
 
-async def create(plane: Plane, call: Call) -> WorkItemAnswer:
+async def create(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Open an item in the agent's queue."""
-    item = await plane.host.work.create(
+    item = await context.host.work.create(
         named_agent(call),
         objective=call.taken(WorkItemRequest).objective,
         key=idempotency_key(call),
     )
-    return WorkItemAnswer(ok=True, work_item=await _viewed(plane, item))
+    return WorkItemAnswer(ok=True, work_item=await _viewed(context, item))
 
 
-async def change(plane: Plane, call: Call) -> WorkItemAnswer:
+async def change(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Say what has changed about an item."""
     asked = call.taken(WorkItemPatch)
     edit = _edit_of(asked)
-    is_silent = edit == Edit() and isinstance(asked.blocked_by, UnsetType)
+    is_silent = edit == WorkItemEdit() and isinstance(asked.blocked_by, UnsetType)
     if is_silent or (asked.recheck_after_ms is not None and not isinstance(asked.blocked_by, str)):
         raise BadPatchError("this changes nothing")
-    item = await own_work_item(plane, call)
-    await plane.host.work.edit(
+    item = await own_work_item(context, call)
+    await context.host.work.edit(
         item.id, edit, blocked_by=asked.blocked_by, recheck_after_ms=asked.recheck_after_ms
     )
-    return await _answer(plane, call)
+    return await _answer(context, call)
 
 
-async def pick(plane: Plane, call: Call) -> WorkItemAnswer:
+async def pick(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Make an open item the one the agent works on."""
-    item = await own_work_item(plane, call)
-    await plane.host.work.focus(item.id)
-    return await _answer(plane, call)
+    item = await own_work_item(context, call)
+    await context.host.work.focus(item.id)
+    return await _answer(context, call)
 
 
-async def complete(plane: Plane, call: Call) -> WorkItemAnswer:
+async def complete(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Mark an item completed."""
-    item = await own_work_item(plane, call)
-    await plane.host.work.complete(item.id)
-    return await _answer(plane, call)
+    item = await own_work_item(context, call)
+    await context.host.work.complete(item.id)
+    return await _answer(context, call)
 
 
-def _edit_of(asked: WorkItemPatch) -> Edit:
+def _edit_of(asked: WorkItemPatch) -> WorkItemEdit:
     todos = asked.todo_list
-    return Edit(
+    return WorkItemEdit(
         objective=asked.objective,
         plan_status=asked.plan_status,
         todo_list=None
@@ -98,25 +97,25 @@ def _edit_of(asked: WorkItemPatch) -> Edit:
     )
 
 
-async def _answer(plane: Plane, call: Call) -> WorkItemAnswer:
-    item = await own_work_item(plane, call)
-    return WorkItemAnswer(ok=True, work_item=await _viewed(plane, item))
+async def _answer(context: HttpContext, call: Call) -> WorkItemAnswer:
+    item = await own_work_item(context, call)
+    return WorkItemAnswer(ok=True, work_item=await _viewed(context, item))
 
 
-async def _viewed(plane: Plane, item: WorkItemRecord) -> WorkItemView:
-    waits = tuple(await plane.host.reads.item_waits(item.id))
-    focus = await _focus_of(plane, item.agent_id)
+async def _viewed(context: HttpContext, item: WorkItemRecord) -> WorkItemView:
+    waits = tuple(await context.host.reads.wake.item_waits(item.id))
+    focus = await _focus_of(context, item.agent_id)
     return work_item_view(WeighedItem(item=item, waits=waits), focus=focus)
 
 
-async def _focus_of(plane: Plane, agent_id: AgentId) -> WorkItemId | None:
-    agent = await plane.host.reads.agent(agent_id)
+async def _focus_of(context: HttpContext, agent_id: AgentId) -> WorkItemId | None:
+    agent = await context.host.reads.agents.agent(agent_id)
     return None if agent is None else agent.focus.current_work_item_id
 
 
 _ITEM: Final = "/control/agents/{agent_id}/work-items/{work_item_id}"
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="GET",
         path="/agents/{agent_id}/work-items",

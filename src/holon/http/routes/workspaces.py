@@ -1,12 +1,12 @@
-"""Where an agent works: attached, left and forgotten by the operator.
+"""Workspace routes of an agent: list, attach, leave, forget.
 
 Owns:  the control routes of workspaces.
-Rule 1: they are the operator's alone. A command an agent runs cannot move the agent elsewhere.
+Rule 1: only the operator may use them. A command of an agent cannot move the agent.
 """
 
 from typing import Final
 
-from holon.http.context import Plane, named_agent
+from holon.http.context import HttpContext, named_agent
 from holon.http.route import Access, Call, Route
 from holon.model.values import AgentId
 from holon.projections.workspaces import workspace_state_view
@@ -14,29 +14,29 @@ from holon.wire.requests import AttachRequest, DetachRequest
 from holon.wire.responses import WorkspaceAnswer
 
 
-async def attach(plane: Plane, call: Call) -> WorkspaceAnswer:
+async def attach(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Make a directory the place where the agent works."""
     agent_id = named_agent(call)
-    await plane.host.workspaces.attach(agent_id, call.taken(AttachRequest).path)
-    return await _answer(plane, agent_id)
+    await context.host.workspaces.attach(agent_id, call.taken(AttachRequest).path)
+    return await _answer(context, agent_id)
 
 
-async def leave(plane: Plane, call: Call) -> WorkspaceAnswer:
+async def leave(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Bring the agent home."""
     agent_id = named_agent(call)
-    await plane.host.workspaces.exit(agent_id)
-    return await _answer(plane, agent_id)
+    await context.host.workspaces.exit(agent_id)
+    return await _answer(context, agent_id)
 
 
-async def detach(plane: Plane, call: Call) -> WorkspaceAnswer:
+async def detach(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Make the agent forget a workspace."""
     agent_id = named_agent(call)
-    await plane.host.workspaces.detach(agent_id, call.taken(DetachRequest).workspace_id)
-    return await _answer(plane, agent_id)
+    await context.host.workspaces.detach(agent_id, call.taken(DetachRequest).workspace_id)
+    return await _answer(context, agent_id)
 
 
-async def _answer(plane: Plane, agent_id: AgentId) -> WorkspaceAnswer:
-    service = plane.host.workspaces
+async def _answer(context: HttpContext, agent_id: AgentId) -> WorkspaceAnswer:
+    service = context.host.workspaces
     bindings = await service.bindings(agent_id)
     place = service.place_of(agent_id, bindings.active)
     return WorkspaceAnswer(
@@ -44,7 +44,7 @@ async def _answer(plane: Plane, agent_id: AgentId) -> WorkspaceAnswer:
     )
 
 
-ROUTES: Final[tuple[Route[Plane], ...]] = (
+ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(
         method="POST",
         path="/control/agents/{agent_id}/workspace/attach",

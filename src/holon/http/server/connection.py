@@ -1,22 +1,23 @@
-"""One connection: bytes to requests, replies to bytes.
+"""One HTTP/1.1 connection over h11: bytes to requests, replies to bytes, with deadlines.
 
-Owns:  the line in which strangers wait before anything they sent is read as HTTP; HTTP/1.1 on one
-       stream, by h11; every deadline a slow or silent peer can run into.
-Rule 1: in each pass one goes on, and then whatever else is ready: the operator's socket, agents and
-        timers never wait for a crowd of strangers, however much it sends.
-Rule 2: each peer has a line of its own, and the lines take turns: a peer with many connections, or
-        with many requests on one of them, keeps another peer waiting for one turn and no more.
-Rule 3: who has stopped waiting leaves the line.
-Rule 4: no byte of a body is read, and no `100 Continue` sent, before the answerer asks for it.
-Rule 5: a body that was not read to its end ends the connection. A moment of it is thrown away, so
-        that whoever is still sending hears the answer and not a reset; no more than that.
-Rule 6: a peer that is slow to ask, to send or to take is cut off; it never holds a task for long.
-        One scope around the connection has whichever deadline counts at the moment, since a scope
-        for each wait costs more than most of what happens in between.
-Rule 7: a stream that is ended from here ends its chunked body: its reader can tell it from a break.
-Rule 8: what cannot be parsed without doubt is refused and the connection closed.
-Rule 9: until a peer on TCP has shown who it is, it waits for its turn before each step in which
-        what it sent is read, and with each request anew (http/server/connection).
+Owns:  the HTTP/1.1 exchange on one stream and its deadlines; the fair queue in which
+       unauthenticated peers wait before their bytes are parsed.
+Rule 1: the fair queue admits one waiter per pass of the event loop, so that the operator's socket,
+        agents and timers never wait for unauthenticated peers, whatever they send.
+Rule 2: each peer has its own queue, served round-robin: a peer with many connections or many
+        requests delays another peer by one turn at most.
+Rule 3: a cancelled waiter leaves its queue.
+Rule 4: no byte of a body is read, and no `100 Continue` sent, before the application asks for it.
+Rule 5: a body that was not read to its end closes the connection. A bounded part of it is discarded
+        first, so that a peer that is still sending receives the reply instead of a reset.
+Rule 6: a peer that is slow to ask, to send or to receive is cut off. One cancel scope around the
+        connection holds the current deadline, since a scope per wait costs more than most of what
+        happens in between.
+Rule 7: a stream ended by the service terminates its chunked body: its reader can tell it from a
+        broken connection.
+Rule 8: input that cannot be parsed unambiguously is refused and the connection closed.
+Rule 9: a TCP peer passes the fair queue before each step that parses its input, and again with each
+        request, until the request carries valid credentials.
 """
 
 import math
@@ -41,13 +42,13 @@ from holon.http.exchange import (
     BodyTooLargeError,
     BodyTooSlowError,
     BodyUnreadableError,
-    Door,
     Header,
-    LateReply,
     Peer,
     PeerGoneError,
+    PendingReply,
     Reply,
     RequestHead,
+    SocketKind,
     StreamReply,
 )
 from holon.model.limits import (
@@ -63,7 +64,7 @@ from holon.model.limits import (
 )
 
 
-class FairShare:
+class FairQueue:
     """Lets strangers of one server go on."""
 
     def __init__(self) -> None:
@@ -106,12 +107,12 @@ class FairShare:
             del self._lines[address]
 
 
-Knows: TypeAlias = Callable[[RequestHead], bool]  # whether a head shows who sends it
+AuthCheck: TypeAlias = Callable[[RequestHead], bool]  # whether a head shows who sends it
 
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
-def nobody_known(head: RequestHead) -> bool:
+def never_authenticated(head: RequestHead) -> bool:
     """Every peer stays a stranger."""
     del head
     return False
@@ -126,15 +127,15 @@ class Connection:
         peer: Peer,
         answer: Answerer,
         *,
-        share: FairShare | None = None,
-        knows: Knows = nobody_known,
+        share: FairQueue | None = None,
+        knows: AuthCheck = never_authenticated,
     ) -> None:
         self._stream = stream
         self.peer: Final = peer
         self._answer = answer
-        self._share = share if peer.door is Door.TCP else None
+        self._share = share if peer.socket_kind is SocketKind.TCP else None
         self._knows = knows
-        self._is_known = peer.door is Door.UNIX  # the kernel says who that is
+        self._is_known = peer.socket_kind is SocketKind.UNIX  # the kernel says who that is
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES_MAX)
         self.resting_since_s: float | None = anyio.current_time()  # nothing while it is answered
         self._asked_count = 0
@@ -180,7 +181,7 @@ class Connection:
             return False
         self.resting_since_s = None
         self._asked_count += 1
-        self._is_known = self.peer.door is Door.UNIX or self._knows(head)
+        self._is_known = self.peer.socket_kind is SocketKind.UNIX or self._knows(head)
         self._wants_body = head.method != "HEAD"
         if not has_body(head):
             self._wire.next_event()  # its end: there is nothing to be read, now or later
@@ -272,7 +273,7 @@ class Connection:
                 await self._send_whole(reply)
             case StreamReply():
                 await self._send_stream(reply)
-            case LateReply():
+            case PendingReply():
                 await self._send_late(reply)
 
     async def _send_whole(self, reply: Reply) -> None:
@@ -300,7 +301,7 @@ class Connection:
             await self._send_chunks(_response(HTTPStatus.OK, headers), chunks)
             sending.cancel_scope.cancel()
 
-    async def _send_late(self, reply: LateReply) -> None:
+    async def _send_late(self, reply: PendingReply) -> None:
         """Send the reply once it is made; a peer that hangs up meanwhile ends the making."""
         whole: Reply | None = None
         async with anyio.create_task_group() as waiting:

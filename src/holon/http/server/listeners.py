@@ -1,21 +1,22 @@
-"""The sockets a server listens on, and the connections it lets in.
+"""Listening sockets: accepting connections and limiting how many are open.
 
-Owns:  receiving, sending and accepting on sockets that do not block, for either door alike;
-       accepting, who the kernel says is at the other end, and how many may be there at once.
-Rule 1: a wait that is given up in the very moment the socket becomes ready is given up quietly. The
-        streams of anyio log a traceback then, which tells of nothing that is wrong.
-Rule 2: whoever sends without end lets others have their turn: receiving always does.
-Rule 3: each socket has room for so many and no more, so that a crowd at one door keeps nobody out
-        of the other. Over that, whoever has asked for nothing the longest makes room: a place is
-        had by asking, not by having asked. Where all are being answered, the newcomer is closed.
-Rule 4: connections that have not asked for anything are few, and never more than half: the oldest
-        of them makes room for the next, so that nobody keeps others out by being silent.
-Rule 5: those who have not shown who they are have a share of the room, and each peer among them a
-        smaller one. Over it, the connection of that peer that has rested the longest makes room for
-        its next; where none of them rests, the next is closed. Other peers notice nothing.
-Rule 6: whatever goes wrong with one connection ends that one; no peer can end the host.
-Rule 7: a machine that has nothing left for another connection is waited for; whoever knocks
-        meanwhile stays in line. Only a listening socket that is gone ends the listening.
+Owns:  non-blocking accept, receive and send on sockets of either kind; the peer's identity from the
+       kernel; the connection limits.
+Rule 1: a wait cancelled at the moment its socket becomes ready is cancelled silently. The streams
+        of anyio would log a traceback for it, although nothing is wrong.
+Rule 2: receiving always yields to the event loop, so that a peer that sends without end does not
+        block others.
+Rule 3: each socket has its own connection limit, so that a full TCP socket does not block the Unix
+        socket. Above the limit, the connection that has been idle the longest is closed. If all are
+        being answered, the new connection is closed.
+Rule 4: connections without a first request are limited to half of the total at most; the oldest is
+        closed for the next, so that silent connections do not block others.
+Rule 5: unauthenticated connections have a share of the limit, and each peer address a smaller one.
+        Above it, the peer's longest idle connection is closed; if none is idle, its new connection
+        is. Other peers are not affected.
+Rule 6: a failure of one connection ends that connection; no peer can end the host.
+Rule 7: when the machine lacks resources for another connection, accepting pauses, and clients wait
+        in the backlog. Only the loss of the listening socket ends accepting.
 """
 
 import errno
@@ -33,8 +34,8 @@ import anyio.lowlevel
 from anyio.abc import ByteStream
 from anyio.lowlevel import checkpoint
 
-from holon.http.exchange import Answerer, Door, Peer
-from holon.http.server.connection import Connection, FairShare, Knows, nobody_known
+from holon.http.exchange import Answerer, Peer, SocketKind
+from holon.http.server.connection import AuthCheck, Connection, FairQueue, never_authenticated
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
@@ -113,9 +114,9 @@ class Listeners:
     answer: Answerer
     clock: Clock
     connections_max: int = HTTP_CONNECTIONS_COUNT_MAX  # by each socket
-    knows: Knows = nobody_known
-    _rooms: list["_Room"] = field(default_factory=list)
-    _share: FairShare = field(default_factory=FairShare)
+    knows: AuthCheck = never_authenticated
+    _rooms: list["_ConnectionPool"] = field(default_factory=list)
+    _share: FairQueue = field(default_factory=FairQueue)
     _ends_streams: bool = False
 
     @property
@@ -134,11 +135,11 @@ class Listeners:
         async with anyio.create_task_group() as accepting:
             accepting.start_soon(self._share.run)
             for bound in sockets:
-                room = _Room(self.connections_max)
+                room = _ConnectionPool(self.connections_max)
                 self._rooms.append(room)
                 accepting.start_soon(self._accept_on, bound, room)
 
-    async def _accept_on(self, bound: socket.socket, room: "_Room") -> None:
+    async def _accept_on(self, bound: socket.socket, room: "_ConnectionPool") -> None:
         is_hindered = False
         async with anyio.create_task_group() as serving:
             while True:
@@ -156,7 +157,7 @@ class Listeners:
                     serving.start_soon(self._serve_one, connected, room)
                     await checkpoint()  # who has to go for it is gone before the next one is let in
 
-    async def _serve_one(self, connected: socket.socket, room: "_Room") -> None:
+    async def _serve_one(self, connected: socket.socket, room: "_ConnectionPool") -> None:
         async with SocketStream(connected) as stream:
             peer = peer_of(connected)
             if peer is None or not room.make_place(peer):
@@ -171,7 +172,7 @@ class Listeners:
                     _log.exception("a connection from %s broke off", connection.peer.address)
 
 
-class _Room:
+class _ConnectionPool:
     """Those who came in by one socket, the oldest first."""
 
     def __init__(self, count_max: int) -> None:
@@ -189,7 +190,7 @@ class _Room:
 
     def make_place(self, peer: Peer) -> bool:
         """Make room for one more, if need be by who has rested the longest; False when none is."""
-        if peer.door is Door.TCP:
+        if peer.socket_kind is SocketKind.TCP:
             same = [each for each in self._strangers() if each.peer.address == peer.address]
             if len(same) >= self._of_peer_max:
                 return self._make_one_go(same)
@@ -234,9 +235,9 @@ def peer_of(connected: socket.socket) -> Peer | None:
     if connected.family == socket.AF_UNIX:
         packed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, uid, _ = _CREDENTIALS.unpack(packed)
-        return Peer(door=Door.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
+        return Peer(socket_kind=SocketKind.UNIX, address=f"uid:{uid}", uid=uid, pid=pid)
     try:
         host, *_ = connected.getpeername()
     except OSError:
         return None
-    return Peer(door=Door.TCP, address=str(host))
+    return Peer(socket_kind=SocketKind.TCP, address=str(host))

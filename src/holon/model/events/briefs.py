@@ -1,7 +1,7 @@
-"""What the operator reads: briefs and failure artifacts.
+"""Operator-facing records: briefs and failure artifacts.
 
-Owns:  the operator-facing records and their bounded shapes, and how much each thing concerns the
-       operator.
+Owns:  briefs, failure artifacts and their bounds, and the level at which an operator should see
+       each of them.
 Rule 1: a brief is an explicit record made by the runtime, never inferred from text later.
 Rule 2: a failure artifact carries a summary a person can act on; raw logs stay elsewhere.
 """
@@ -106,7 +106,7 @@ class FailureArtifact(Record, frozen=True, kw_only=True):
 
 
 class BriefRecord(Record, frozen=True, kw_only=True):
-    """One thing the operator is told."""
+    """One report to the operator."""
 
     id: BriefId
     agent_id: AgentId

@@ -1,9 +1,10 @@
-"""The append-only runtime events, one class each.
+"""The append-only audit events, one class each.
 
-Owns:  what the audit log can say. `kind` is the stable name on the wire.
+Owns:  the envelope of an event, and the event classes that belong to no other room of the model.
+       `kind` is the stable name on the wire.
 Rule 1: events point to rows; they never copy bodies.
-Rule 2: every event that moves something names it and its new state, so that folding the log gives
-        the rows back (invariant I6).
+Rule 2: an event that moves an object names the object and its new state, so that folding the log
+        gives the rows back (invariant I6).
 """
 
 from typing import TypeAlias
@@ -128,7 +129,7 @@ class MessageProcessed(
 class MessageAborted(
     Record, tag_field="kind", tag="message_processing_aborted", frozen=True, kw_only=True
 ):
-    """The message's turn was ended from outside or could not go on."""
+    """The message's turn was ended from outside or could not continue."""
 
     message_id: MessageId
     reason: str
@@ -170,7 +171,7 @@ class TurnStarted(Record, tag_field="kind", tag="turn_started", frozen=True, kw_
 
 
 class TurnResumed(Record, tag_field="kind", tag="recovery_turn_started", frozen=True, kw_only=True):
-    """An open turn goes on after a restart."""
+    """An open turn continues after a restart."""
 
     turn_id: TurnId
     resume_count: int
@@ -179,7 +180,7 @@ class TurnResumed(Record, tag_field="kind", tag="recovery_turn_started", frozen=
 class TurnContextBuilt(
     Record, tag_field="kind", tag="turn_context_built", frozen=True, kw_only=True
 ):
-    """The prompt of a turn was put together; again when a restart goes on with the turn."""
+    """The prompt of a turn was assembled; again when a restart resumes the turn."""
 
     turn_id: TurnId
     context_build_ms: int
@@ -188,7 +189,7 @@ class TurnContextBuilt(
 class AssistantRoundRecorded(
     Record, tag_field="kind", tag="assistant_round_recorded", frozen=True, kw_only=True
 ):
-    """The model spoke."""
+    """The model answered."""
 
     turn_id: TurnId
     round: int
@@ -196,13 +197,13 @@ class AssistantRoundRecorded(
     tool_call_count: int
     usage: TokenUsage
     preview: str
-    tool_names: tuple[str, ...] = ()  # what it asked for, each once, a few
+    tool_names: tuple[str, ...] = ()  # what it called, each once, a few
 
 
 class ProviderRoundCompleted(
     Record, tag_field="kind", tag="provider_round_completed", frozen=True, kw_only=True
 ):
-    """What a round cost in time and tokens, and every attempt it took. No words of it."""
+    """The time and tokens of a round, and every attempt it took. No text of it."""
 
     turn_id: TurnId
     round: int
@@ -303,7 +304,7 @@ class BriefCreated(Record, tag_field="kind", tag="brief_created", frozen=True, k
     work_item_id: WorkItemId | None = None
     related_message_id: MessageId | None = None
     turn_id: TurnId | None = None
-    visibility: OperatorVisibility | None = None  # events of older versions do not say
+    visibility: OperatorVisibility | None = None  # absent in events of older versions
 
 
 class TaskCreated(Record, tag_field="kind", tag="task_created", frozen=True, kw_only=True):

@@ -1,12 +1,10 @@
-"""What operator surfaces read: bounded looks at rows, each taken at one moment.
+"""What surfaces read: bounded snapshots of rows, each taken at one moment.
 
-Owns:  the snapshot types. A snapshot is read in one transaction, so its parts agree; the types
-       those reads answer with. Views of them are made in projections; how far one look goes,
-       however much there is.
-Rule 1: a snapshot is bounded: heads not queues, weighed items not every item.
-Rule 2: everything here is bounded: lists by a limit, counts by SURFACE_COUNTED_COUNT_MAX, a census
-        by how many agents there may be.
-Rule 3: what belongs to one answer was read in one transaction, so its parts agree.
+Owns:  the answer types of the read protocols, their queries and page bounds. Projections turn them
+       into views.
+Rule 1: everything is bounded: lists by a limit, counts by SURFACE_COUNTED_COUNT_MAX, a census by
+        the number of agents allowed. A snapshot holds queue heads, and only the weighed items.
+Rule 2: each answer is read in one transaction, so its parts agree.
 """
 
 from enum import StrEnum
@@ -30,7 +28,7 @@ from holon.model.workspaces import ActiveWorkspace, WorkspaceBindings
 
 
 class QueueHead(Record, frozen=True, kw_only=True):
-    """A queued message that may be claimed: the oldest of its band, or one that waits no more."""
+    """A queued message that may be claimed: the oldest of its band, or one whose wait is over."""
 
     seq: int
     message_id: MessageId
@@ -72,7 +70,7 @@ class AgentSnapshot(Record, frozen=True, kw_only=True):
 
 
 class AdmissionTarget(Record, frozen=True, kw_only=True):
-    """What the door needs to know about an agent, and no more: it is read for every message."""
+    """What admission needs to know about an agent, and no more: it is read for every message."""
 
     status: AgentStatus
     is_archived: bool
@@ -80,7 +78,7 @@ class AdmissionTarget(Record, frozen=True, kw_only=True):
 
 
 class KeyedMessage(Record, frozen=True, kw_only=True):
-    """The message an idempotency key stands for, and the digest of what it asked."""
+    """The message an idempotency key stands for, and the digest of its request."""
 
     message_id: MessageId
     body_digest: str
@@ -94,14 +92,14 @@ class DueTimer(Record, frozen=True, kw_only=True):
 
 
 class ListedAgent(Record, frozen=True, kw_only=True):
-    """An agent with what is needed to say why it runs or rests, and no more."""
+    """An agent with what is needed to explain why it runs or rests, and no more."""
 
     agent: AgentState
     queued_count: int = 0
     runnable_work_item_id: WorkItemId | None = None  # the current one if it may run, or the oldest
     stuck_work_item: WorkItemRecord | None = None  # the oldest open one that may not run
     waits: tuple[WaitRecord, ...] = ()  # open ones, oldest first, a few
-    workspace: ActiveWorkspace | None = None  # the one it is in, unless it is at home
+    workspace: ActiveWorkspace | None = None  # the active one, unless the agent is at home
 
 
 class AgentCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
@@ -118,7 +116,7 @@ class AgentCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ActivityCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What goes on in a runtime. Each count stops at the bound; sleeping agents cost nothing."""
+    """Activity of a runtime. Each count stops at the bound; sleeping agents cost nothing."""
 
     active_agent_count: int = 0  # public agents that are up, or that wait for something
     processing_agent_count: int = 0  # of them, those booting or in a turn
@@ -127,13 +125,13 @@ class ActivityCounts(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class RuntimeCensus(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """How much there is of what a runtime keeps, archived agents left out."""
+    """The size of what a runtime keeps, archived agents left out."""
 
-    agents: dict[str, int]  # by status; one that nobody has is left out
+    agents: dict[str, int]  # by status; statuses without an agent are left out
     queued_message_count: int = 0
     kept_event_count: int = 0
     database_bytes: int = 0
-    wal_bytes: int = 0  # 0 where there is no file
+    wal_bytes: int = 0  # 0 without a file
 
 
 class EventOrder(StrEnum):
@@ -189,6 +187,6 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     tainted: TaintedInstructions | None = None
 
 
-# A look at the metrics.
+# One scrape of the metrics.
 TALLY_PAGES_COUNT_MAX: Final = 64  # of events; what is left over is counted by the next look
 CENSUS_ROWS_COUNT_MAX: Final = 5 * AGENTS_COUNT_MAX  # of agents that ever were, archived ones too

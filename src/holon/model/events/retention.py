@@ -1,8 +1,9 @@
-"""What is kept and for how long.
+"""Retention: which records are kept, and for how long.
 
 Owns:  the retention policy and the report of one pruning step.
 Rule 1: retention is on by default and never touches what is not finished.
-Rule 2: events leave from the old end only; what remains is a contiguous suffix with a known floor.
+Rule 2: events are removed at the old end only; what remains is a contiguous suffix whose first
+        sequence number is known.
 """
 
 from holon.model import limits

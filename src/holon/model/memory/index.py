@@ -1,10 +1,10 @@
-"""What memory search works with: documents, sources, scopes and answers.
+"""Memory search: documents, sources, scopes and answers.
 
-Owns:  the records between the durable rows, the index and those who search it; the marks: which
-       record has to be indexed anew, and what a turn has been shown.
+Owns:  the records exchanged between durable rows, the index and its callers; the marks that name
+       records to be indexed again and what a turn was shown.
 Rule 1: a document carries the authority of the content it was made of, wherever it goes.
 Rule 2: sources stay inside the process: they hold records of every kind and have no wire form.
-Rule 3: a `source_ref` is copied from a hit. It is no path and no address, and nobody builds one.
+Rule 3: a `source_ref` is opaque and copied from a hit; it is neither a path nor an address.
 """
 
 from enum import StrEnum
@@ -59,7 +59,7 @@ class MemoryDocument(Record, frozen=True, kw_only=True):
 
     @property
     def scope_kind(self) -> ScopeKind:
-        """Where it is found."""
+        """The scope a document is found in."""
         return ScopeKind.AGENT if self.workspace_id is None else ScopeKind.WORKSPACE
 
 
@@ -85,7 +85,7 @@ class MemorySource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourcePage(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows a change of an agent's sources. Below the floor nobody knows what has gone."""
+    """What follows a change of an agent's sources. Below the floor, removals are unknown."""
 
     sources: tuple[MemorySource, ...] = ()
     newest_seq: int = 0
@@ -126,7 +126,7 @@ class IndexState(StrEnum):
 
 
 class IndexFacts(Record, frozen=True, kw_only=True):
-    """What an index says about itself."""
+    """The state of an index."""
 
     through_seq: int = 0
     floor_seq: int = 0
@@ -147,7 +147,7 @@ class MemoryStatus(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class FoundMemory(Record, frozen=True, kw_only=True):
-    """What a search found, and how the index stood."""
+    """The results of a search, and the state of the index."""
 
     hits: tuple[MemoryHit, ...]
     status: MemoryStatus
@@ -155,7 +155,7 @@ class FoundMemory(Record, frozen=True, kw_only=True):
 
 
 class SourceChanged(Record, frozen=True, kw_only=True):
-    """A record was written; `turn_id` is the turn that did it, `turns` those it tells of."""
+    """A record was written; `turn_id` is the turn that did it, `turns` those it describes."""
 
     agent_id: AgentId
     kind: MemoryKind
@@ -167,7 +167,7 @@ class SourceChanged(Record, frozen=True, kw_only=True):
 class TurnShown(Record, frozen=True, kw_only=True):
     """A turn was shown content of this authority.
 
-    One that `goes_on` is worth no more than the turn before it, nor than that of `root_id`.
+    One that `goes_on` has no higher authority than the turn before it, nor than `root_id`.
     """
 
     turn_id: TurnId

@@ -1,14 +1,13 @@
-"""What an agent remembers: working memory, episodes and search hits.
+"""Agent memory: working memory, episodes and search hits.
 
-Owns:  the records. They are derived from settled evidence, never from a running turn; those members
-       of the union `Change` (model/commits) that are about memory; what the audit log can say about
-       working memory and episodes; the numbers of working memory and episodes; every other one is
-       in model/limits.
+Owns:  the memory records and their bounds; the members of the union `Change` (model/commits) and
+       the audit events about memory.
 Rule 1: an episode is immutable once finalized.
-Rule 2: what comes of a turn that was shown words from outside says so; such words never become an
-        objective or a decision.
-Rule 3: every hit carries the provenance and authority of the content it came from.
-Rule 4: they come with the commit that settles a turn, and with no other.
+Rule 2: memory is derived from settled evidence, never from a running turn, and is written only by
+        the commit that settles a turn.
+Rule 3: entries from a turn that was shown outside content are labelled so; such content never
+        becomes an objective or a decision.
+Rule 4: every hit carries the provenance and authority of the content it came from.
 """
 
 from enum import StrEnum
@@ -59,8 +58,8 @@ class PromptedMemory(Record, frozen=True, kw_only=True):
     """What a prompt shows of working memory.
 
     `base` stands in the lasting part of the prompt: it is the memory as of the last compression
-    epoch and moves only with that, or every turn would lose the provider's cache. `delta` says in
-    the turn's own part what has changed since. `revision` is the newest there is.
+    epoch and moves only with that, or every turn would lose the provider's cache. `delta` lists, in
+    the turn's own part, what has changed since. `revision` is the newest one.
     """
 
     revision: int = 0
@@ -82,8 +81,8 @@ class EpisodeBoundary(StrEnum):
 class EpisodeRecord(Record, frozen=True, kw_only=True):
     """A finished stretch of work, folded to what matters later.
 
-    `authority_class` is the weakest among the messages its turns were shown: whatever the agent
-    said in them is worth no more than that.
+    `authority_class` is the lowest among the messages its turns were shown: the agent's own text in
+    them has no higher authority.
     """
 
     id: EpisodeId
@@ -161,7 +160,7 @@ class MemoryState(Record, frozen=True, kw_only=True):
 
 
 class MemoryFigures(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """The numbers of an agent's memory, for whoever shows it."""
+    """The figures of an agent's memory, for surfaces."""
 
     revision: int = 0
     last_prompted_revision: int = 0
@@ -194,7 +193,7 @@ class MemoryHit(Record, frozen=True, kw_only=True):
 
 
 class RememberWork(Record, tag=True, frozen=True, kw_only=True):
-    """Put what an agent remembers; `moved` is the new revision, when there is one."""
+    """Write what an agent remembers; `moved` is the new revision, if memory moved."""
 
     agent_id: AgentId
     state: MemoryState
@@ -235,15 +234,15 @@ class EpisodeFinalized(
 MemoryEvent: TypeAlias = WorkingMemoryUpdated | EpisodeFinalized
 
 
-# What is looked at when a turn is settled.
-EVIDENCE_CALLS_COUNT_MAX: Final = 24  # of a turn: the newest that say what was done
+# What is used when a turn is settled.
+EVIDENCE_CALLS_COUNT_MAX: Final = 24  # of a turn: the newest that show what was done
 
 # Working memory.
 MEMORY_LINE_CHARS_MAX: Final = 240  # of one entry of a list, and of a line of a delta
 MEMORY_SUMMARY_CHARS_MAX: Final = 480
 MEMORY_ENTRIES_COUNT_MAX: Final = 8  # of a list
 MEMORY_FILES_COUNT_MAX: Final = 10
-MEMORY_DELTA_ENTRIES_COUNT_MAX: Final = 3  # of a list, in the line that says it changed
+MEMORY_DELTA_ENTRIES_COUNT_MAX: Final = 3  # of a list, in the line that reports its change
 
 # Episodes.
 EPISODE_TURNS_COUNT_MAX: Final = 12

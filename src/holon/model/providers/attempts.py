@@ -1,19 +1,19 @@
-"""What each attempt at a provider did: the timeline nobody may lose.
+"""Provider attempts: outcomes, timelines, token usage and the provider error tree.
 
-Owns:  attempt records, their outcomes, the timeline of a round, and token usage; the tree. Adapters
-       raise nothing else; foreign errors are mapped in one place per adapter.
+Owns:  attempt records, their outcomes, the timeline of a round, token usage, and ProviderError.
+       Adapters raise nothing else; each maps foreign errors in one place.
 Rule 1: the timeline is returned with success and failure alike.
-Rule 2: nothing here can hold a secret: diagnostics are named fields, never raw headers.
+Rule 2: no field can hold a secret: diagnostics are named fields, never raw headers.
 Rule 3: an attempt is timed from dispatch to the complete answer or the error; waiting before the
         next attempt is `backoff_ms` and nothing else.
 
 ProviderError
 ├── retryable    ProviderTimeout · ProviderUnreachable · RateLimited · ProviderOverloaded
-│                GarbledAnswer (an UnreadableResponse behind good answers, once)
+│                GarbledAnswer (one UnreadableResponse from a route that answered well before)
 └── fail-fast    AuthRejected · RequestRejected · UnreadableResponse · TransportUnsupported
                                 └── ContextTooLong   (also ends the turn)
                  UsageLimited (the account is used up until a named moment) · ModelUnavailable
-                 RouteResting (not asked at all: the route kept failing)
+                 CircuitOpen (not asked at all: the route kept failing)
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ class TokenUsage(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class AttemptOutcome(StrEnum):
-    """How one attempt ended. `retries_exhausted` is said only where a retry was made."""
+    """How one attempt ended. `retries_exhausted` is used only where a retry was made."""
 
     SUCCEEDED = "succeeded"
     RETRYING = "retrying"
@@ -109,13 +109,13 @@ class FailureFlags(Record, frozen=True, kw_only=True):
 class TransportDiagnostics(Record, frozen=True, kw_only=True):
     """What is known about the exchange itself, with no secret in it."""
 
-    # Written also when it is this one.
+    # Written also when it has this value.
     stage: ExchangeStage = msgspec.field(default_factory=lambda: ExchangeStage.COMPLETE)
     provider: str | None = None
     model_ref: str | None = None
     url: str | None = None
     status: int | None = None
-    # The wire name is the seed's; the flags say the same whatever library made the exchange.
+    # The wire name is fixed by the specification; the flags do not depend on the HTTP library.
     flags: FailureFlags | None = msgspec.field(default=None, name="reqwest")
     source_chain: tuple[str, ...] = ()
     request_id: str | None = None
@@ -210,7 +210,7 @@ class ProviderUnreachableError(ProviderError):
 
 
 class RateLimitedError(ProviderError):
-    """The provider asked us to come back later."""
+    """The provider asked for a later retry."""
 
     code = "rate_limited"
     retryable = True
@@ -224,7 +224,7 @@ class ProviderOverloadedError(ProviderError):
 
 
 class UsageLimitedError(ProviderError):
-    """The account has used up its allowance; `retry_after_ms` says for how long, when known."""
+    """The account has used up its allowance; `retry_after_ms` is for how long, when known."""
 
     code = "usage_limit_reached"
     hint = "wait for the reset, add credit, or configure a fallback model"
@@ -270,7 +270,7 @@ class GarbledAnswerError(UnreadableResponseError):
 
 
 class TransportUnsupportedError(ProviderError):
-    """The configured wire is not one we speak."""
+    """The configured wire is not supported."""
 
     code = "unsupported_transport"
     category = FailureCategory.PROTOCOL
@@ -284,7 +284,7 @@ class ModelUnavailableError(ProviderError):
     hint = "run `holon config doctor` to see what is missing"
 
 
-class RouteRestingError(ProviderError):
-    """The model failed so often in a row that it is passed over for a while."""
+class CircuitOpenError(ProviderError):
+    """The circuit of the route is open: it failed so often in a row that it is skipped."""
 
     code = "circuit_open"

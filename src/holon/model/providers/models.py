@@ -1,7 +1,7 @@
-"""How models are configured: providers, their credentials, and the runtime's choice of model.
+"""Model configuration: providers, credentials and the runtime's choice of model.
 
-Owns:  the reference `provider/model` and its one textual form; the settings the provider plane is
-       built from, and where a credential comes from.
+Owns:  the reference `provider/model` and its textual form; the settings the provider resolver is
+       built from, and the source of each credential.
 Rule 1: the first slash separates; everything behind it belongs to the provider. So
         `local//a/b.gguf` names a file and `openrouter/meta/llama` a model with a slash inside.
 Rule 2: settings hold no secret. A credential is named (an environment variable, a profile, a
@@ -54,7 +54,7 @@ def parse_model_ref(text: str) -> ModelRef:
 
 
 class TransportKind(StrEnum):
-    """The wires Holon speaks, and the providers that need none."""
+    """The wires Holon supports, and the providers that need none."""
 
     OPENAI_RESPONSES = "openai_responses"
     OPENAI_CODEX_RESPONSES = "openai_codex_responses"
@@ -65,7 +65,7 @@ class TransportKind(StrEnum):
 
 
 class SchemaMode(StrEnum):
-    """How tool schemas are emitted: as they are, or as a provider's strict mode wants them."""
+    """How tool schemas are emitted: as they are, or in a provider's strict mode."""
 
     RELAXED = "relaxed"
     STRICT = "strict"
@@ -104,7 +104,7 @@ class ProviderAuth(Record, frozen=True, kw_only=True):
 
 
 class ProviderSetting(Record, frozen=True, kw_only=True):
-    """What an operator says about one provider. What is left out comes from the catalog."""
+    """An operator's settings of one provider. What is left out comes from the catalog."""
 
     transport: str | None = None  # a TransportKind; an unknown one fails closed when it is used
     base_url: str | None = None
@@ -116,7 +116,7 @@ class ProviderSetting(Record, frozen=True, kw_only=True):
 
 
 class ModelSetting(Record, frozen=True, kw_only=True):
-    """What an operator says about one model. What is left out comes from the catalog."""
+    """An operator's settings of one model. What is left out comes from the catalog."""
 
     context_window_tokens: int | None = None
     effective_context_window_percent: int | None = None
@@ -135,7 +135,7 @@ class AnthropicSetting(Record, frozen=True, kw_only=True):
     betas: tuple[str, ...] = ()
 
 
-class PlaneSettings(Record, frozen=True, kw_only=True):
+class ProviderResolverSettings(Record, frozen=True, kw_only=True):
     """Everything the provider plane is built from."""
 
     model_default: ModelRef | None = None

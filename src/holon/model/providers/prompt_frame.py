@@ -50,7 +50,7 @@ class PromptFrame(Record, frozen=True, kw_only=True):
     cache: PromptCache | None = None
 
 
-class ConversationPlace(Record, frozen=True, kw_only=True):
+class ConversationPosition(Record, frozen=True, kw_only=True):
     """A place in a conversation: before this block of this message."""
 
     message_index: int
@@ -60,13 +60,13 @@ class ConversationPlace(Record, frozen=True, kw_only=True):
 class ProviderRequest(Record, frozen=True, kw_only=True):
     """One round's full, replayable request.
 
-    `turn_start` is where the running turn's own words begin. Turn-scoped context is lowered there:
+    `turn_start` is where the running turn begins. Turn-scoped context is lowered there:
     behind the append-only history and in front of everything the turn itself appends, so neither
-    loses its cached prefix. Without a place it goes before the words of the last user message.
+    loses its cached prefix. Without a position it goes before the text of the last user message.
     """
 
     agent_id: AgentId
     frame: PromptFrame
     conversation: tuple[ConversationMessage, ...]
     tools: tuple[ToolSpec, ...]
-    turn_start: ConversationPlace | None = None
+    turn_start: ConversationPosition | None = None

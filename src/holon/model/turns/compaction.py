@@ -1,8 +1,8 @@
-"""What the audit log says about conversations that were shortened.
+"""Compaction: bounds, changes and events of conversations that were shortened.
 
-Owns:  the numbers of compaction and of token estimates; every other one is in model/limits; the
-       member of the union `Change` (model/commits) that is about an agent's context; the events of
-       compaction, within a turn and between turns.
+Owns:  the bounds of compaction and token estimates; the member of the union `Change`
+       (model/commits) that moves an agent's context; the events of compaction, within a turn and
+       between turns.
 """
 
 from typing import Final, TypeAlias
@@ -13,9 +13,9 @@ from holon.model.record import Record
 from holon.model.values import AgentId, TurnId
 
 # Earlier turns.
-HISTORY_TURNS_COUNT_MAX: Final = 2 * HISTORY_TURNS_COUNT_DEFAULT  # the older half is let go then
-HISTORY_TURNS_READ_COUNT_MAX: Final = 48  # however many were not let go of
-HISTORY_HIGH_PERCENT: Final = 50  # of the conversation's budget: earlier turns above it are let go
+HISTORY_TURNS_COUNT_MAX: Final = 2 * HISTORY_TURNS_COUNT_DEFAULT  # the older half is dropped then
+HISTORY_TURNS_READ_COUNT_MAX: Final = 48  # however many were not dropped
+HISTORY_HIGH_PERCENT: Final = 50  # of the conversation's budget: earlier turns above it are dropped
 HISTORY_LOW_PERCENT: Final = 25  # down to this
 HISTORY_BYTES_MAX: Final = 256 * KIB  # before that, whatever a large model would take
 
@@ -33,8 +33,8 @@ CHECKPOINT_BYTES_MAX: Final = 4 * KIB
 # Token estimates.
 CALIBRATION_TOKEN_BYTES_MIN: Final = 2
 CALIBRATION_TOKEN_BYTES_MAX: Final = 6
-CALIBRATION_REQUEST_BYTES_MIN: Final = 2 * KIB  # a smaller one says nothing about tokens
-CALIBRATION_STRAY_PERCENT: Final = 10  # so far the mean may move before it is used
+CALIBRATION_REQUEST_BYTES_MIN: Final = 2 * KIB  # a smaller one is no evidence about tokens
+CALIBRATION_STRAY_PERCENT: Final = 10  # how far the mean may move before it is used
 
 assert HISTORY_TURNS_COUNT_MAX <= HISTORY_TURNS_READ_COUNT_MAX <= RETENTION_TURNS_COUNT_MIN
 assert HISTORY_LOW_PERCENT < HISTORY_HIGH_PERCENT

@@ -1,9 +1,9 @@
-"""Provider-neutral conversation: what was said, in blocks.
+"""The provider-neutral conversation: messages made of blocks.
 
 Owns:  the block union and the messages a provider request is made of.
 Rule 1: every tool use block is answered by exactly one tool result block, in the next user message.
-Rule 2: thinking is opaque to us and goes back to the provider that produced it: byte for byte where
-        the provider sealed it, else without secrets.
+Rule 2: thinking is opaque and goes back to the provider that produced it: byte for byte where the
+        provider sealed it, else without secrets.
 """
 
 from typing import Final, TypeAlias
@@ -17,7 +17,7 @@ _PLAIN_PLACES: Final = frozenset({THINK_OPENING, *REASONING_FIELDS})
 
 
 class TextBlock(Record, tag_field="type", tag="text", frozen=True, kw_only=True):
-    """Words.
+    """Plain text.
 
     `phase` is a provider's own label for them (a comment on the way, or the final answer), and
     `origin` the `transport:provider/model` that gave it and is sent it back.
@@ -46,7 +46,7 @@ class ThinkingBlock(Record, tag_field="type", tag="thinking", frozen=True, kw_on
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the provider takes it back in exactly these words only."""
+        """Whether the provider takes it back only byte for byte."""
         return bool(self.signature) and self.signature not in _PLAIN_PLACES
 
 
@@ -102,7 +102,7 @@ ConversationMessage: TypeAlias = AssistantMessage | UserMessage
 
 
 def text_of(blocks: tuple[AssistantBlock, ...]) -> str:
-    """Return the words of a round, joined; thinking and tool uses are not words."""
+    """Return the text of a round, joined; without thinking and tool uses."""
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 

@@ -2,7 +2,7 @@
 
 Owns:  tool specs, calls with their durable state, outcomes and the error envelope.
 Rule 1: a call is recorded as started before it runs and has exactly one result afterwards.
-Rule 2: what the model should read is a value (ToolOk, ToolRefused); a raised error is a bug.
+Rule 2: a result the model should read is a value (ToolOk, ToolRefused); a raised error is a bug.
 """
 
 from enum import StrEnum
@@ -70,7 +70,7 @@ class ToolOk(Record, tag_field="status", tag="success", frozen=True, kw_only=Tru
 
 
 class ToolRefused(Record, tag_field="status", tag="error", frozen=True, kw_only=True):
-    """The tool did not; the model is told why and how to do better."""
+    """The tool failed; the model is given the reason and a hint."""
 
     error: ToolError
 
@@ -79,7 +79,7 @@ ToolOutcome: TypeAlias = ToolOk | ToolRefused
 
 
 class ToolCallRecord(Record, frozen=True, kw_only=True):
-    """One tool call of one round. `effect_id` is ours and unique; `call_id` is the provider's."""
+    """One tool call of one round. `effect_id` is unique here; `call_id` is the provider's."""
 
     effect_id: str
     call_id: CallId

@@ -1,8 +1,8 @@
-"""What happened in a turn, in order: the durable form of its inputs.
+"""The transcript: the durable inputs of a turn, in order.
 
-Owns:  transcript entries. They are the turn's memory: folding them rebuilds the turn after a crash.
+Owns:  transcript entries. Folding them rebuilds the turn after a crash.
 Rule 1: entries are appended, never changed; `position` is gapless within a turn.
-Rule 2: tool results are not entries: they live once, with their call, and `TurnLog` joins them.
+Rule 2: tool results are not entries: each is stored once, with its call, and `TurnLog` joins them.
 """
 
 from typing import TypeAlias
@@ -13,7 +13,7 @@ from holon.model.queue import MessageEnvelope
 from holon.model.record import Record
 from holon.model.turns.tools import ToolCallRecord
 from holon.model.turns.turn import (
-    ModelSpoke,
+    ModelAnswered,
     OperatorInterjected,
     RoundTiming,
     ToolReceipt,
@@ -33,12 +33,12 @@ class AssistantRound(Record, tag_field="kind", tag="assistant_round", frozen=Tru
     """One model round."""
 
     round: int
-    spoke: ModelSpoke
+    spoke: ModelAnswered
     timing: RoundTiming | None = None
 
 
 class RuntimeFailure(Record, tag_field="kind", tag="runtime_failure", frozen=True, kw_only=True):
-    """Why the turn failed, or was put off until `retry_at`, in words and in structure."""
+    """Why the turn failed, or was deferred until `retry_at`, as text and as structure."""
 
     failure: FailureArtifact
     retry_at: Instant | None = None
@@ -49,7 +49,7 @@ class RuntimeFailure(Record, tag_field="kind", tag="runtime_failure", frozen=Tru
 class ContinuationPrompt(
     Record, tag_field="kind", tag="continuation_prompt", frozen=True, kw_only=True
 ):
-    """A runtime nudge to go on after a cut answer, or after a checkpoint."""
+    """A runtime nudge to continue after a cut answer, or after a checkpoint."""
 
     text: str
     after_checkpoint: bool = False
@@ -58,8 +58,8 @@ class ContinuationPrompt(
 class TurnCompaction(Record, tag_field="kind", tag="turn_compaction", frozen=True, kw_only=True):
     """From here on the rounds up to `through_round`, and all earlier turns, are shown as recaps.
 
-    The lines of both recaps are kept as they were made, so that whoever goes on with the turn shows
-    the very same bytes. `request` asks the model for a checkpoint; `delta` says that only of what
+    The lines of both recaps are kept as they were made, so that a resumed turn shows
+    the very same bytes. `request` asks the model for a checkpoint; `delta` asks only for what
     is new since the one before.
     """
 
@@ -115,7 +115,7 @@ class RecordedCall(Record, frozen=True, kw_only=True):
 
 
 class TurnLog(Record, frozen=True, kw_only=True):
-    """Everything durable about one turn: enough to go on with it after a crash."""
+    """Everything durable about one turn: enough to resume it after a crash."""
 
     turn: TurnRecord
     entries: tuple[TranscriptEntry, ...] = ()

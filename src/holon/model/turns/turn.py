@@ -1,15 +1,15 @@
-"""A turn: what may happen in it, what it may ask for, and how it ends.
+"""Turns: inputs, steps, closure and the reasons why a turn starts or ends.
 
 Owns:  turn inputs and steps (the alphabet of decide/turns/step), the turn record and its terminal;
-       the one answer form and the one progress form that every wire yields; the closure union and
-       the reasons inside it; trigger kinds, continuation classes and the resolution record.
+       the answer and progress forms every wire yields; closures and their reasons; trigger kinds,
+       continuation classes and the resolution record.
 Rule 1: inputs are durable: replaying a turn's recorded inputs rebuilds its state exactly.
 Rule 2: a turn ends by facts (the loop drained, failed or was aborted), never by reading its text.
-Rule 3: progress is a preview for whoever watches. It is never stored and never acted on; the
-        finished answer alone counts.
+Rule 3: progress is a preview for observers. It is never stored and never acted on; only the
+        finished answer counts.
 Rule 4: the tool uses of an answer have distinct call ids: results are matched by them.
-Rule 5: a waiting reason exists only on Waiting, a work signal only on Continuable. Nothing else can
-        be written down.
+Rule 5: a waiting reason exists only on Waiting, a work signal only on Continuable; the types allow
+        nothing else.
 Rule 6: closure is the source of truth about outcome; agent status only says what the loop is doing.
 Rule 7: a liveness-only trigger never reaches the model; every other class does. `Reentry` and
         `LivenessOnly` are separate shapes, so "liveness only but visible" cannot be written.
@@ -68,7 +68,7 @@ class ToolReceipt(Record, frozen=True, kw_only=True):
     completes_work_item_id: WorkItemId | None = None
 
 
-class ModelSpoke(Record, tag_field="kind", tag="model_spoke", frozen=True, kw_only=True):
+class ModelAnswered(Record, tag_field="kind", tag="model_spoke", frozen=True, kw_only=True):
     """The provider answered one round. The model was not offered what was `withheld` from it."""
 
     blocks: tuple[AssistantBlock, ...]
@@ -102,7 +102,7 @@ class OperatorInterjected(
     point: SafePoint
 
 
-TurnInput: TypeAlias = ModelSpoke | ModelFailed | ToolsReturned | OperatorInterjected
+TurnInput: TypeAlias = ModelAnswered | ModelFailed | ToolsReturned | OperatorInterjected
 
 
 class CallModel(Record, tag_field="kind", tag="call_model", frozen=True, kw_only=True):
@@ -193,7 +193,7 @@ class ModelAnswer(Record, frozen=True, kw_only=True):
 
 
 class TextGrew(Record, tag_field="kind", tag="text_grew", frozen=True, kw_only=True):
-    """The model said a little more."""
+    """The model's answer grew by some text."""
 
     text: str
 
@@ -234,7 +234,7 @@ class WaitingReason(StrEnum):
 
 
 class ReactivationMode(StrEnum):
-    """How persisted work wants to be taken up again."""
+    """How persisted work is to be taken up again."""
 
     CONTINUE_ACTIVE = "continue_active"
     ACTIVATE_QUEUED = "activate_queued"
@@ -315,7 +315,7 @@ def waiting_reason_of(closure: Closure) -> WaitingReason | None:
 
 
 class TriggerKind(StrEnum):
-    """The normalized reason an agent is looked at."""
+    """The normalized reason an agent is activated."""
 
     OPERATOR_INPUT = "operator_input"
     TASK_RESULT = "task_result"

@@ -18,11 +18,11 @@ from holon.decide.agents.lifecycle import resume_path
 from holon.model.agents import (
     AgentIdentity,
     AgentKind,
-    AgentPace,
     AgentStatus,
     IdentityStatus,
     Ownership,
     ProfilePreset,
+    TurnRateState,
     Visibility,
 )
 from holon.model.events.reads import LastExchange, ListedAgent
@@ -102,7 +102,7 @@ def scheduling_posture(listed: ListedAgent) -> SchedulingPosture:
     return _waiting(listed.waits) or _stuck(listed.stuck_work_item) or _idle(listed)
 
 
-def _held(pace: AgentPace) -> str:
+def _held(pace: TurnRateState) -> str:
     if pace.budget_until is None:
         return ""
     return f"; the budget is exhausted until {pace.budget_until.isoformat()}"

@@ -105,7 +105,7 @@ class ControlService:
 
         async def decide() -> Commit | Refusal:
             now = self._clock.now()
-            snapshot = await self._store.reads.snapshot(parse_agent_id(agent_id), now=now)
+            snapshot = await self._store.reads.agents.snapshot(parse_agent_id(agent_id), now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if (refusal := refuse_target(snapshot)) is not None:
@@ -141,7 +141,7 @@ class ControlService:
 
         async def decide() -> Commit | Refusal | None:
             now = self._clock.now()
-            snapshot = await self._store.reads.snapshot(agent_id, now=now)
+            snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
             if snapshot is None:
                 return refuse_unknown(agent_id)
             if (refusal := refuse_target(snapshot)) is not None:
@@ -158,8 +158,8 @@ class ControlService:
     async def _cut_turn(self, snapshot: AgentSnapshot, request: ControlRequest) -> Commit | None:
         """Return the settlement of the open turn as aborted by the operator, if one is open."""
         turn_id = snapshot.agent.focus.open_turn_id
-        log = await self._store.reads.turn_log(turn_id) if turn_id else None
-        entry = await self._store.reads.message(log.turn.message_id) if log else None
+        log = await self._store.reads.turns.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.queue.message(log.turn.message_id) if log else None
         if log is None or entry is None:
             return None
         spent = spent_in(log)

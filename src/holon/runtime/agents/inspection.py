@@ -80,7 +80,7 @@ class PromptService:
 
     async def look(self, agent_id: AgentId, *, text: str | None = None) -> PromptView:
         """Return the prompt the agent would be given now."""
-        agent = await self._reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         moment = await self._moment(agent, text)
@@ -106,7 +106,7 @@ class PromptService:
         reads, turn_id = self._reads, agent.focus.open_turn_id
         chosen = agent.model.override_model
         override = parse_model_ref(chosen) if chosen is not None else None
-        log = await reads.turn_log(turn_id) if turn_id is not None else None
+        log = await reads.turns.turn_log(turn_id) if turn_id is not None else None
         past = await read_past(
             reads,
             agent.identity.agent_id,
@@ -126,13 +126,13 @@ class PromptService:
         agent_id, reads = agent.identity.agent_id, self._reads
         if text is not None:
             return IncomingMessage(message=self._preview_message(agent_id, text))
-        snapshot = await reads.snapshot(agent_id, now=self._clock.now())
+        snapshot = await reads.agents.snapshot(agent_id, now=self._clock.now())
         pick = (
             None
             if snapshot is None
             else pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         )
-        entry = await reads.message(pick.message_id) if pick is not None else None
+        entry = await reads.queue.message(pick.message_id) if pick is not None else None
         return None if entry is None else IncomingMessage(message=entry.message)
 
     def _preview_message(self, agent_id: AgentId, text: str) -> MessageEnvelope:
@@ -198,12 +198,12 @@ class AgentInspection:
     async def look(self, agent_id: AgentId) -> InspectedAgent | None:
         """Read the inputs of a summary; None for an unknown agent."""
         reads = self._reads
-        surface = await reads.agent_surface(agent_id)
+        surface = await reads.agents.agent_surface(agent_id)
         if surface is None:
             return None
         agent, place = surface.listed.agent, self.place_of(surface.listed)
-        trigger = await reads.trigger_of(agent_id)
-        latencies = await reads.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
+        trigger = await reads.wake.trigger_of(agent_id)
+        latencies = await reads.turns.tool_latencies(agent_id, limit=TOOL_LATENCIES_SHOWN_COUNT_MAX)
         context = SummaryContext(
             closure=await self.closure_of(surface.listed),
             models=self.models,
@@ -222,7 +222,7 @@ class AgentInspection:
     async def closure_of(self, listed: ListedAgent) -> Closure | None:
         """The closure derived from an agent's current rows."""
         agent_id, now = listed.agent.identity.agent_id, self._clock.now()
-        snapshot = await self._reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return None if snapshot is None else current_closure(snapshot)
 
     def place_of(self, listed: ListedAgent) -> ActiveWorkspace:

@@ -90,7 +90,7 @@ class AgentProvisioner:
 
     async def ensure(self, agent_id: AgentId) -> None:
         """Create the default agent unless it exists, and complete its home."""
-        if await self._store.reads.agent(agent_id) is not None:
+        if await self._store.reads.agents.agent(agent_id) is not None:
             await self._complete(agent_id)
             return
         identity = public_identity(agent_id, now=self._clock.now(), is_default=True)
@@ -109,7 +109,7 @@ class AgentProvisioner:
         with self._noted():
             provisional = await self._homes.provisional()
         for agent_id in provisional:
-            if await self._store.reads.agent(agent_id) is None:
+            if await self._store.reads.agents.agent(agent_id) is None:
                 await self._discard(agent_id)
             else:
                 await self._keep(agent_id)
@@ -176,9 +176,9 @@ class AgentProvisioner:
 
     async def _refusal(self, agent_id: AgentId) -> Refusal | None:
         reads = self._store.reads
-        if await reads.agent(agent_id) is not None:
+        if await reads.agents.agent(agent_id) is not None:
             return _exists(agent_id)
-        return agent_quota(await reads.agent_count(limit=AGENTS_COUNT_MAX))
+        return agent_quota(await reads.agents.agent_count(limit=AGENTS_COUNT_MAX))
 
     async def _complete(self, agent_id: AgentId) -> None:
         with self._noted():

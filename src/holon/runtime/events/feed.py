@@ -194,17 +194,17 @@ class EventFeed:
         agent_id, cursor = place
         assert agent_id is not None
         query = EventQuery(after_seq=cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
-        found = await self._store.reads.events_page(agent_id, query)
+        found = await self._store.reads.events.events_page(agent_id, query)
         require_kept(agent_id, cursor, floor=found.floor_seq, newest=found.last_seq)
         require_near(cursor, found.last_seq)
         return found.events
 
     async def _log_page(self, place: _Place) -> Page:
         _, cursor = place
-        newest = await self._store.reads.last_log_seq()
+        newest = await self._store.reads.events.last_log_seq()
         require_kept(None, cursor, floor=0, newest=newest)
         require_near(cursor, newest)
-        page = await self._store.reads.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
+        page = await self._store.reads.events.log_after(cursor, limit=EVENT_PAGE_COUNT_DEFAULT)
         if page and page[-1].log_seq - cursor != len(page):
             raise CursorLostError(f"some of what follows event {cursor} of all agents was pruned")
         return page

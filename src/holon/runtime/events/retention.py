@@ -148,7 +148,7 @@ class RetentionKeeper:
         return not self._is_stuck and await self._is_full()
 
     async def _is_full(self) -> bool:
-        return await self._store.reads.used_bytes() > self._full_bytes
+        return await self._store.reads.events.used_bytes() > self._full_bytes
 
     async def prune_all(self) -> None:
         """Prune until the policy is met."""
@@ -177,8 +177,8 @@ class RetentionKeeper:
         clock, reads = self._clock, self._store.reads
         now, monotonic_ns = clock.now(), clock.monotonic_ns()
         if self._trust is None:
-            newest = [await reads.settled_by(moment) for moment in asked_moments(now)]
-            believed = borne_out(newest, oldest=await reads.logged_since(), now=now)
+            newest = [await reads.events.settled_by(moment) for moment in asked_moments(now)]
+            believed = borne_out(newest, oldest=await reads.events.logged_since(), now=now)
             self._trust = first_trust(believed, now=now, monotonic_ns=monotonic_ns)
         self._trust = looked(self._trust, now=now, monotonic_ns=monotonic_ns)
         return trusted_now(self._trust, monotonic_ns=monotonic_ns)
@@ -194,15 +194,15 @@ class RetentionKeeper:
 
     async def _let_go_unseen(self, *, kept: int) -> bool:
         """Bound the unseen messages of each agent; returns whether any were discarded."""
-        crowded = await self._store.reads.crowded(kept=kept)
+        crowded = await self._store.reads.queue.crowded(kept=kept)
         return any([await self._let_go_oldest(agent_id, kept=kept) for agent_id in crowded])
 
     async def _let_go_oldest(self, agent_id: AgentId, *, kept: int) -> bool:
         """Discard in batches, until done or until the agent begins a turn."""
         has_let_go = False
         reads, batch_count = self._store.reads, self._retention.batch_count
-        while agent := await reads.agent(agent_id):
-            oldest = await reads.oldest_unseen(agent_id, kept=kept, limit=batch_count)
+        while agent := await reads.agents.agent(agent_id):
+            oldest = await reads.queue.oldest_unseen(agent_id, kept=kept, limit=batch_count)
             if not oldest:
                 break
             commit = let_go_commit(agent, oldest, now=self._clock.now())
@@ -215,7 +215,7 @@ class RetentionKeeper:
         """Remove the homes of past runs whose last row was pruned."""
         try:
             there = await self._homes.temporary()
-            past = await self._store.reads.archived_without_history(there) if there else ()
+            past = await self._store.reads.agents.archived_without_history(there) if there else ()
             for identity in past:
                 if is_temporary(identity):
                     await self._homes.remove(identity.agent_id)
@@ -234,7 +234,7 @@ class RetentionKeeper:
             return
         reads = self._store.reads
         # Open tasks are read first: one that ends in between is then in the second list.
-        tasks = [*await reads.open_tasks(), *await reads.unread_tasks()]
+        tasks = [*await reads.tasks.open_tasks(), *await reads.tasks.unread_tasks()]
         in_use = [run_id for task in tasks if (run_id := run_id_of(task)) is not None]
         leaving = runs_to_forget(
             runs,

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from holon.decide.guidance.instructions import Noticed, changes_between
+from holon.decide.guidance.instructions import InstructionCheck, changes_between
 from holon.decide.queue.message_view import is_tainted
 from holon.model.commits import Change
 from holon.model.guidance import NoteInstructionChange
@@ -91,7 +91,7 @@ class InstructionWatch:
         if before is None or before == now:
             return ()
         authority = await least_authority(self._reads, agent_id, turn_id)
-        noticed = Noticed(
+        noticed = InstructionCheck(
             turn_id=turn_id,
             effect_id=effect_id,
             authority_class=authority,

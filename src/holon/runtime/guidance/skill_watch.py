@@ -54,7 +54,7 @@ class SkillWatch:
     async def _activations(
         self, commands: tuple[RanCommand, ...], scene: ToolScene
     ) -> tuple[ActivateSkill, ...]:
-        agent = await self._reads.agent(scene.agent_id)
+        agent = await self._reads.agents.agent(scene.agent_id)
         if agent is None:
             return ()
         uses = await self._uses(commands, scene, agent)
@@ -65,7 +65,7 @@ class SkillWatch:
         )
         activations = []
         for use in uses:
-            known = await self._reads.activations_of(scene.agent_id, use.entry.path)
+            known = await self._reads.guidance.activations_of(scene.agent_id, use.entry.path)
             activations.append(activation_of(use, known, turn, now=scene.now))
         return tuple(each for each in activations if each is not None)
 

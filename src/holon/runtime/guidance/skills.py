@@ -75,13 +75,13 @@ class SkillService:
         place = await self._agent_places.current(agent_id)
         catalog = await self._catalog(agent, place)
         passed_over = await self._skills.passed_over(**self._where(agent, place))
-        active = await self._store.reads.active_skills(agent_id)
+        active = await self._store.reads.guidance.active_skills(agent_id)
         installed = await self._skill_folders.installed(self._folder(agent_id))
         return agent_skills_view(agent_id, catalog, active, installed, passed_over)
 
     async def summed(self, agent: AgentState, place: ActiveWorkspace) -> SkillsSummary:
         """Return the summary of an agent's skills, also for a stopped or archived one."""
-        active = await self._store.reads.active_skills(agent.identity.agent_id)
+        active = await self._store.reads.guidance.active_skills(agent.identity.agent_id)
         return skills_summary(await self._catalog(agent, place), active)
 
     async def _catalog(self, agent: AgentState, place: ActiveWorkspace) -> SkillCatalog:
@@ -134,7 +134,7 @@ class SkillService:
         return f"{self._agent_places.home_of(agent_id)}/{SKILLS_FOLDER}"
 
     async def _known(self, agent_id: AgentId) -> AgentState:
-        agent = await self._store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if agent.identity.status is IdentityStatus.ARCHIVED:

@@ -119,7 +119,7 @@ class MemoryFeeder:
     async def page(self, agent_id: AgentId, after_seq: int, *, limit: int) -> SourcePage:
         """Return a page of the sources written after a change."""
         reads = self._reads
-        page = await reads.changed_sources(agent_id, after_seq=after_seq, limit=limit)
+        page = await reads.memory.changed_sources(agent_id, after_seq=after_seq, limit=limit)
         sources = tuple(map(self._shown, page.sources))
         return msgspec.structs.replace(page, sources=sources)
 
@@ -271,7 +271,7 @@ class MemoryIndexer:
         known: dict[str, MemoryDocument] = {}
         named = {place for ref in updated if (place := source_of(ref)) is not None}
         reads = self._reads
-        for source in await reads.named_sources(agent_id, sorted(named)):
+        for source in await reads.memory.named_sources(agent_id, sorted(named)):
             known |= {document.source_ref: document for document in documents_of(source)}
         for ref in MEMORY_FILES.keys() & updated.keys():
             body, _ = await self._feeder.read_file(agent_id, MEMORY_FILES[ref])

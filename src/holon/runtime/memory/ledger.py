@@ -56,7 +56,7 @@ class EpisodeLedgerKeeper:
         if not self._ledger.is_kept:
             return
         reads = self._reads
-        newest = await reads.newest_episode_agents(limit=LEDGER_START_COUNT_MAX)
+        newest = await reads.memory.newest_episode_agents(limit=LEDGER_START_COUNT_MAX)
         self._behind.update(dict.fromkeys(newest))
         while True:
             await self.catch_up()
@@ -96,7 +96,7 @@ class EpisodeLedgerKeeper:
         """Episodes newer than the last one in the file, oldest first."""
         reads = self._reads
         for limit in (EPISODE_CANDIDATES_COUNT, EPISODES_PAGE_COUNT_MAX):
-            newest = tuple(await reads.episodes(agent_id, limit=limit))
+            newest = tuple(await reads.memory.episodes(agent_id, limit=limit))
             ids = [episode.id for episode in newest]
             if last_id in ids:
                 newest = newest[: ids.index(last_id)]

@@ -28,10 +28,10 @@ import msgspec
 
 from holon.decide.providers.routes import (
     ATTEMPTS_COUNT_MAX,
+    CircuitPermit,
     FailedAttempt,
-    GiveUp,
-    MoveOn,
-    Passage,
+    FailRound,
+    NextCandidate,
     RetryAfter,
     RetryDecision,
     decide_retry,
@@ -40,16 +40,16 @@ from holon.decide.providers.routes import (
 )
 from holon.decide.providers.token_estimate import counted_usage
 from holon.decide.text.bounded import answer_bytes_max, bounded_answer
-from holon.decide.turns.failures import LostCandidate, first_line, round_failure
+from holon.decide.turns.failures import FailedCandidate, first_line, round_failure
 from holon.model.providers.attempts import (
     AttemptOutcome,
     AttemptTimeline,
+    CircuitOpenError,
     ExchangeStage,
     GarbledAnswerError,
     LeftBecause,
     ProviderAttempt,
     ProviderError,
-    RouteRestingError,
     TokenUsage,
     TransportDiagnostics,
     UnreadableResponseError,
@@ -58,7 +58,7 @@ from holon.model.providers.attempts import (
 from holon.model.providers.models import ModelRef
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import AssistantBlock, TextBlock, ThinkingBlock, tool_uses_of
-from holon.model.turns.turn import AnswerProgress, ModelAnswer, ModelFailed, ModelSpoke
+from holon.model.turns.turn import AnswerProgress, ModelAnswer, ModelAnswered, ModelFailed
 from holon.model.values import AgentId
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
@@ -91,7 +91,7 @@ class AttemptLog:
         self._active: ModelRef | None = None
         self._winner: ModelRef | None = None
         self.attempts: list[ProviderAttempt] = []
-        self.lost: list[LostCandidate] = []
+        self.lost: list[FailedCandidate] = []
 
     def succeeded(self, attempt: Attempt, answer: ModelAnswer) -> None:
         """Record an answered attempt."""
@@ -116,7 +116,7 @@ class AttemptLog:
         self._active = attempt.model_ref
         self._append_failure(attempt, error, decision, error.diagnostics)
         if not isinstance(decision, RetryAfter):
-            self.lost.append(LostCandidate(model_ref=attempt.model_ref, error=error))
+            self.lost.append(FailedCandidate(model_ref=attempt.model_ref, error=error))
 
     def never_asked(
         self, ref: ModelRef, error: ProviderError, *, at: datetime, has_fallback: bool
@@ -132,14 +132,14 @@ class AttemptLog:
             duration_ms=0,
             outcome=error,
         )
-        because = LeftBecause.CIRCUIT_OPEN if isinstance(error, RouteRestingError) else None
-        leave = MoveOn if has_fallback else GiveUp
+        because = LeftBecause.CIRCUIT_OPEN if isinstance(error, CircuitOpenError) else None
+        leave = NextCandidate if has_fallback else FailRound
         decision = leave(outcome=outcome, because=because)
         notes = error.diagnostics or TransportDiagnostics(
             stage=ExchangeStage.SELECTION, source_chain=(f"{error.code}: {error.message}",)
         )
         self._append_failure(refused, error, decision, notes)
-        self.lost.append(LostCandidate(model_ref=ref, error=error, asked=False))
+        self.lost.append(FailedCandidate(model_ref=ref, error=error, asked=False))
 
     def timeline(self) -> AttemptTimeline:
         """Return every attempt so far, in order."""
@@ -170,7 +170,7 @@ class AttemptLog:
                 outcome=_outcome_of(decision),
                 failure_kind=error.code,
                 disposition=error.disposition,
-                advanced_to_fallback=isinstance(decision, MoveOn),
+                advanced_to_fallback=isinstance(decision, NextCandidate),
                 left_because=None if isinstance(decision, RetryAfter) else decision.because,
                 backoff_ms=decision.backoff_ms if isinstance(decision, RetryAfter) else None,
                 token_usage=error.usage,
@@ -201,7 +201,7 @@ def _outcome_of(decision: RetryDecision) -> AttemptOutcome:
     match decision:
         case RetryAfter():
             return AttemptOutcome.RETRYING
-        case MoveOn(outcome=outcome) | GiveUp(outcome=outcome):
+        case NextCandidate(outcome=outcome) | FailRound(outcome=outcome):
             return outcome
         case _:
             assert_never(decision)
@@ -236,7 +236,7 @@ class ProviderCaller:
 
     async def ask(
         self, request: ProviderRequest, *, override: ModelRef | None
-    ) -> ModelSpoke | ModelFailed:
+    ) -> ModelAnswered | ModelFailed:
         """Return the answer of the first candidate that gives one, or the failure."""
         return await _FallbackChain(self, request, self.routing.ordered(override)).run()
 
@@ -256,12 +256,12 @@ class _FallbackChain:
         self._log = AttemptLog(caller.redactor, requested=models[0])
         self._moments: list[datetime] = []
 
-    async def run(self) -> ModelSpoke | ModelFailed:
+    async def run(self) -> ModelAnswered | ModelFailed:
         """Try each candidate in turn; return the first answer, or the failure of all."""
         for index, ref in enumerate(self._models):
             answer = await self._try(ref, self._models[index + 1 :])
             if answer is not None:
-                return ModelSpoke(
+                return ModelAnswered(
                     blocks=tuple(self._without_secrets(block) for block in answer.blocks),
                     stop_reason=answer.stop_reason,
                     usage=answer.usage or TokenUsage(),
@@ -298,15 +298,15 @@ class _FallbackChain:
         # A usable fallback matters only for an open circuit, so it is looked up only then.
         has_other = self._gate.is_resting(route) and any(map(self._caller.routing.is_usable, rest))
         way = self._gate.enter(route, now_ms=self._now_ms(), has_fallback=has_other)
-        if way is Passage.PASSED_OVER:
-            resting = RouteRestingError("its circuit is open: it failed too often in a row")
+        if way is CircuitPermit.PASSED_OVER:
+            resting = CircuitOpenError("its circuit is open: it failed too often in a row")
             self._log.never_asked(route, resting, at=now, has_fallback=True)
             return None
-        attempts_count_max = ATTEMPTS_COUNT_MAX if way is Passage.FREE else 1
+        attempts_count_max = ATTEMPTS_COUNT_MAX if way is CircuitPermit.FREE else 1
         try:
             return await self._ask(candidate, attempts_count_max, has_fallback=bool(rest))
         finally:
-            if way is Passage.PROBE:
+            if way is CircuitPermit.PROBE:
                 self._gate.leave(route, now_ms=self._now_ms())
 
     async def _ask(

@@ -14,8 +14,8 @@ from holon.decide.providers.routes import (
     CLOSED,
     FULL_BUDGET,
     Circuit,
-    Closed,
-    Passage,
+    CircuitClosed,
+    CircuitPermit,
     RetryBudget,
     after_answer,
     after_broken_off_probe,
@@ -87,7 +87,7 @@ class ProviderGate:
         self._budgets: _SparseLru[str, RetryBudget] = _SparseLru(FULL_BUDGET)
         self._answered: _SparseLru[ModelRef, bool] = _SparseLru(default=False)
 
-    def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> Passage:
+    def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> CircuitPermit:
         """Return how a route may be called now; a probe must call `leave` afterwards."""
         circuit, allowed = passage(
             self._circuits.get(route), now_ms=now_ms, has_fallback=has_fallback
@@ -101,7 +101,7 @@ class ProviderGate:
 
     def is_resting(self, route: ModelRef) -> bool:
         """Whether a route's circuit is open: it is skipped while there is a fallback."""
-        return not isinstance(self._circuits.get(route), Closed)
+        return not isinstance(self._circuits.get(route), CircuitClosed)
 
     def note_success(self, route: ModelRef, *, account: str) -> None:
         """Record an answered attempt."""
@@ -125,7 +125,7 @@ class ProviderGate:
     def _move(self, route: ModelRef, circuit: Circuit) -> None:
         before = self._circuits.get(route)
         self._circuits.put(route, circuit)
-        if isinstance(before, Closed) != isinstance(circuit, Closed):
+        if isinstance(before, CircuitClosed) != isinstance(circuit, CircuitClosed):
             self._moved(route, circuit)
 
     def note_refusal(self, route: ModelRef, failure: LastFailure) -> None:

@@ -46,8 +46,8 @@ from holon.ports.clock import Clock, IdSource
 from holon.ports.failpoint import Failpoint, Failpoints
 from holon.ports.journal import Redactor
 from holon.ports.reads import StoreReads
-from holon.ports.tasks import CommandNoRoomError, CommandSpawnError, Shell, StopRequest
-from holon.ports.workspaces import PlaceNoRoomError, PlaceRefusedError, Places
+from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError, Shell, StopRequest
+from holon.ports.workspaces import Directories, DirectoryNoSpaceError, DirectoryRefusedError
 from holon.projections.tasks import OutputExcerpt
 from holon.runtime.commits import patiently
 from holon.runtime.tasks.records import TaskService
@@ -103,7 +103,7 @@ class CommandService:
         ids: IdSource,
         agent_places: AgentPlaces,
         shell: Shell,
-        places: Places,
+        places: Directories,
         redactor: Redactor,
         failpoints: Failpoints,
         task_quota: TaskQuota,
@@ -229,7 +229,7 @@ class CommandService:
             del self._starting[task_id]
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._reads.agent(parse_agent_id(agent_id))
+        agent = await self._reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if not admits(agent.posture.status):
@@ -260,9 +260,9 @@ class CommandService:
         )
         try:
             await self._places.ensure(agent_home)
-        except PlaceNoRoomError as error:
+        except DirectoryNoSpaceError as error:
             raise StoreFullError(error.message, hint=error.hint) from None
-        except PlaceRefusedError as error:
+        except DirectoryRefusedError as error:
             raise CommandRefusedError(error.message, hint=error.hint) from None
         checked = await checked_command(unchecked, scene, self._places)
         return checked if isinstance(checked, CommandSpec) else _refuse(checked)
@@ -311,7 +311,7 @@ def _spawn_errors() -> Iterator[None]:
     """Convert errors of the shell into errors of the request."""
     try:
         yield
-    except CommandNoRoomError as error:
+    except CommandNoSpaceError as error:
         raise StoreFullError(error.message, hint=error.hint) from None
     except CommandSpawnError as error:
         raise CommandRefusedError(error.message, hint=error.hint) from None

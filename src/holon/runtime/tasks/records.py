@@ -43,19 +43,19 @@ class TaskService:
         """Record a task that is about to run."""
 
         async def decide() -> Commit | Refusal:
-            return opening_of(task, await self._store.reads.agent(task.agent_id))
+            return opening_of(task, await self._store.reads.agents.agent(task.agent_id))
 
         await commit_decided(self._store, decide)
 
     async def find(self, task_id: TaskId) -> TaskRecord | None:
         """Return the task with this id, or None."""
-        return await self._store.reads.task(task_id)
+        return await self._store.reads.tasks.task(task_id)
 
     async def report(self, advance: AdvanceTask) -> bool:
         """Advance a task; False when the report is too late to matter."""
 
         async def decide() -> Commit | Refusal | None:
-            task = await self._store.reads.task(advance.task_id)
+            task = await self._store.reads.tasks.task(advance.task_id)
             if task is None:
                 return _not_found(advance.task_id)
             if isinstance(decide_advance(task.status, advance.status), IgnoreLate):
@@ -67,7 +67,7 @@ class TaskService:
         return await commit_decided(self._store, decide) is not None
 
     async def _end(self, task: TaskRecord, advance: AdvanceTask) -> Commit:
-        waits = await self._store.reads.waits_on(task.id)
+        waits = await self._store.reads.wake.waits_on(task.id)
         try:
             result = await self._ingress.judge(result_request(task, advance, waits))
         except RefusedError:
@@ -82,7 +82,7 @@ class TaskService:
 
         async def decide() -> Commit | Refusal | None:
             now = self._clock.now()
-            task = await self._store.reads.task(task_id)
+            task = await self._store.reads.tasks.task(task_id)
             if task is None:
                 return _not_found(task_id)
             return wait_commit(wait_id, task, work_item_id=work_item_id, now=now)

@@ -36,7 +36,7 @@ from anyio.abc import TaskGroup
 
 from holon.decide.tasks.commands import (
     LEFTOVERS_ENDED,
-    EndAsked,
+    EndRequest,
     end_of_task,
     is_terminal,
     run_id_of,
@@ -76,15 +76,15 @@ class CommandTask:
         self.command: Final = command
         self.recorded_by = recorded_by  # None once the row exists
         self.ended: Final = anyio.Event()
-        self.asked = EndAsked.NOBODY
+        self.asked = EndRequest.NOBODY
         if task.status is TaskStatus.CANCELLING:
-            self.asked = EndAsked.TASK_STOP
+            self.asked = EndRequest.TASK_STOP
         self._changed = anyio.Event()
 
     @property
     def as_it_stands(self) -> TaskRecord:
         """The record, with CANCELLING as its status once an end was requested."""
-        if self.asked is EndAsked.NOBODY:
+        if self.asked is EndRequest.NOBODY:
             return self.task
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
@@ -97,9 +97,9 @@ class CommandTask:
         self._changed = anyio.Event()
         return self._changed
 
-    def ask_end(self, by: EndAsked) -> None:
+    def ask_end(self, by: EndRequest) -> None:
         """Record who requested the end."""
-        if self.asked is not EndAsked.AGENT_STOP:
+        if self.asked is not EndRequest.AGENT_STOP:
             self.asked = by
 
 
@@ -108,7 +108,7 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
     while held.recorded_by is not None:
         changed = held.watch_rows()
         answered = await _is_answered(held.recorded_by, reads)
-        if await reads.task(held.task.id) is not None:
+        if await reads.tasks.task(held.task.id) is not None:
             held.recorded_by = None
         elif answered:
             return False
@@ -118,7 +118,7 @@ async def became_durable(held: CommandTask, reads: StoreReads) -> bool:
 
 
 async def _is_answered(call: RecordingCall, reads: StoreReads) -> bool:
-    log = await reads.turn_log(call.turn_id)
+    log = await reads.turns.turn_log(call.turn_id)
     return log is None or any(
         recorded.call.effect_id == call.effect_id and recorded.receipt is not None
         for recorded in log.calls
@@ -321,13 +321,13 @@ class TaskSupervisor:
         if held is None:
             request = await self._reporter.cancel_unowned(task_id)
             if (begun := self._held.get(task_id)) is not None:  # its start completed concurrently
-                begun.ask_end(EndAsked.TASK_STOP)
+                begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
-        force = held.asked is not EndAsked.NOBODY
+        force = held.asked is not EndRequest.NOBODY
         if not force:
             await self._reporter.cancelling(held.task)
-            held.ask_end(EndAsked.TASK_STOP)
+            held.ask_end(EndRequest.TASK_STOP)
         self._end(held, force=force)
         return StopRequest(stop_requested=True, force_stop_requested=force)
 
@@ -374,7 +374,7 @@ class TaskSupervisor:
         self._held[held.task.id] = held
         if self._watching is not None:
             self._watching.start_soon(self._supervise, held)
-            if held.asked is not EndAsked.NOBODY:  # requested of an earlier process
+            if held.asked is not EndRequest.NOBODY:  # requested of an earlier process
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
@@ -418,12 +418,12 @@ class TaskSupervisor:
             f"whether the commands of {agent_id} must end could not be determined (a bug)",
             agent_id=agent_id,
         ):
-            agent = await self._reads.agent(agent_id)
+            agent = await self._reads.agents.agent(agent_id)
             if agent is None or agent.posture.status is not AgentStatus.STOPPED:
                 return
             for held in self._held.values():
                 if held.task.agent_id == agent_id:
-                    held.ask_end(EndAsked.AGENT_STOP)
+                    held.ask_end(EndRequest.AGENT_STOP)
                     self._end(held)
 
 

@@ -122,7 +122,7 @@ class ContextBuilder:
 
     async def trigger_url(self, agent_id: AgentId) -> str | None:
         """Return the address of an agent's trigger: a secret that only its model may see."""
-        return self._url_of(await self._reads.trigger_of(agent_id))
+        return self._url_of(await self._reads.wake.trigger_of(agent_id))
 
     def _url_of(self, trigger: ExternalTrigger | None) -> str | None:
         if trigger is None or self._triggers is None:
@@ -137,9 +137,9 @@ class ContextBuilder:
         home = self._agent_places.home_of(agent_id)
         anchor = None if place.workspace_id == AGENT_HOME else place.workspace_anchor
         briefs = await self._briefs(moment)
-        memory = await self._reads.prompted_memory(agent_id)
-        active = await self._reads.active_skills(agent_id)
-        trigger = await self._reads.trigger_of(agent_id)
+        memory = await self._reads.memory.prompted_memory(agent_id)
+        active = await self._reads.guidance.active_skills(agent_id)
+        trigger = await self._reads.wake.trigger_of(agent_id)
         return PromptFacts(
             identity=agent.identity,
             tools=self._tools.offered,
@@ -172,7 +172,7 @@ class ContextBuilder:
         They are selected by the lasting part of the prompt, so the selection stays the same until
         the conversation drops more turns.
         """
-        episodes = await self._reads.episodes(
+        episodes = await self._reads.memory.episodes(
             moment.agent.identity.agent_id,
             limit=EPISODE_CANDIDATES_COUNT,
             before_turn=moment.history[0].turn.turn_index if moment.history else None,
@@ -225,9 +225,9 @@ class ContextBuilder:
     ) -> WorkFacts:
         reads, agent = self._reads, moment.agent
         agent_id, focus = agent.identity.agent_id, agent.focus.current_work_item_id
-        items = await reads.open_items(agent_id, limit=PROMPT_ITEMS_READ_COUNT_MAX)
+        items = await reads.work.open_items(agent_id, limit=PROMPT_ITEMS_READ_COUNT_MAX)
         is_all = len(items) < PROMPT_ITEMS_READ_COUNT_MAX
-        count = len(items) if is_all else (await reads.work_item_counts(agent_id)).open_count
+        count = len(items) if is_all else (await reads.work.work_item_counts(agent_id)).open_count
         current = next((each for each in items if each.item.id == focus), None)
         bound = None if current is None else current.item.id
         return WorkFacts(
@@ -237,7 +237,7 @@ class ContextBuilder:
             others=tuple(each for each in items if each is not current),
             open_count=count,
             completed=tuple(
-                await reads.completed_items(agent_id, limit=PROMPT_COMPLETED_COUNT_MAX)
+                await reads.work.completed_items(agent_id, limit=PROMPT_COMPLETED_COUNT_MAX)
             ),
         )
 
@@ -251,7 +251,7 @@ class ContextBuilder:
         self, agent_id: AgentId, incoming: IncomingMessage | None
     ) -> tuple[TaskRecord, ...]:
         """Unread results, except those this turn's input already contains."""
-        found = await self._reads.unread_results(agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1)
+        found = await self._reads.tasks.unread_results(agent_id, limit=PROMPT_RESULTS_COUNT_MAX + 1)
         shown = () if incoming is None else (incoming.message, *incoming.unseen)
         task_ids = {message.task_id for message in shown}
         unread = [task for task in found if task.id not in task_ids]
@@ -261,7 +261,7 @@ class ContextBuilder:
         """The newest briefs, reaching back a little further than the conversation."""
         limit = len(moment.history) + PROMPT_BRIEFS_COUNT_MAX
         agent_id = moment.agent.identity.agent_id
-        return await self._reads.briefs(agent_id, limit=limit)
+        return await self._reads.events.briefs(agent_id, limit=limit)
 
 
 def prompt_input_of(
@@ -283,7 +283,7 @@ def no_prompt(problem: PinnedOverBudget) -> FailureArtifact:
     return over_budget(
         needed_tokens=problem.needed_tokens,
         share_tokens=problem.share_tokens,
-        what=", ".join(problem.sections),
+        subject=", ".join(problem.sections),
     )
 
 

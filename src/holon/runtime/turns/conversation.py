@@ -35,12 +35,12 @@ from holon.decide.providers.token_estimate import (
     tokens_of_bytes,
 )
 from holon.decide.text.secrets import Redact, log_without_secrets
-from holon.decide.turns.commits import LaneHold, entry_of
+from holon.decide.turns.commits import LaneLease, entry_of
 from holon.decide.turns.compaction import (
     BaselineOverBudget,
     Fits,
     HistoryFacts,
-    ShownPast,
+    ShownHistory,
     TurnSizes,
     compaction_of,
     decide_window,
@@ -65,7 +65,7 @@ from holon.model.agents import AgentContext
 from holon.model.commits import AppendTranscript, Change, Commit, RecordEvent
 from holon.model.limits import MIB
 from holon.model.lru import Lru
-from holon.model.providers.prompt_frame import ConversationPlace, ProviderRequest
+from holon.model.providers.prompt_frame import ConversationPosition, ProviderRequest
 from holon.model.record import Record
 from holon.model.turns.compaction import (
     CALIBRATION_STRAY_PERCENT,
@@ -82,7 +82,7 @@ from holon.model.turns.transcript import (
     TurnCompaction,
     TurnLog,
 )
-from holon.model.turns.turn import ModelFailed, ModelSpoke, TurnRecord
+from holon.model.turns.turn import ModelAnswered, ModelFailed, TurnRecord
 from holon.model.values import AgentId, Instant, TurnId
 from holon.ports.reads import StoreReads
 from holon.prompt.frame import AssembledPrompt
@@ -100,9 +100,9 @@ class TokenCalibrations:
         """Return the calibration of a model."""
         return self._used.get(model_ref, UNCALIBRATED)
 
-    def observe(self, answer: ModelSpoke | ModelFailed, *, request_bytes: int) -> None:
+    def observe(self, answer: ModelAnswered | ModelFailed, *, request_bytes: int) -> None:
         """Learn from a round whose provider reported its input tokens."""
-        if isinstance(answer, ModelSpoke) and answer.timeline is not None:
+        if isinstance(answer, ModelAnswered) and answer.timeline is not None:
             model_ref, tokens = answer.timeline.active_model_ref, answer.usage.input_tokens
             if model_ref is not None and not answer.usage.is_estimated:
                 self.learn(model_ref, request_bytes=request_bytes, reported_tokens=tokens)
@@ -160,7 +160,7 @@ class GrowingConversation:
 
     def __init__(
         self,
-        past: ShownPast,
+        past: ShownHistory,
         turn: TurnRecord,
         *,
         input_bytes_max: int | None = None,
@@ -196,7 +196,7 @@ class GrowingConversation:
             through_round=self._through_round,
         )
 
-    def _open(self, past: ShownPast) -> None:
+    def _open(self, past: ShownHistory) -> None:
         """Start with the messages of earlier turns."""
         self._messages: list[ConversationMessage] = []
         append_recap(self._messages, self._turn.agent_id, past.context)
@@ -211,13 +211,13 @@ class GrowingConversation:
         with_address = log_with_address(log, self._trigger_url)
         return self._rendered(log) if with_address is log else rendered_turn(with_address)
 
-    def _end(self) -> ConversationPlace:
+    def _end(self) -> ConversationPosition:
         """Where the next user text goes: into the last message, or into a new one."""
         last = self._messages[-1] if self._messages else None
         if isinstance(last, UserMessage):
             index = len(self._messages) - 1
-            return ConversationPlace(message_index=index, block_index=len(last.blocks))
-        return ConversationPlace(message_index=len(self._messages), block_index=0)
+            return ConversationPosition(message_index=index, block_index=len(last.blocks))
+        return ConversationPosition(message_index=len(self._messages), block_index=0)
 
     def _take_in(self, log: TurnLog) -> None:
         new_entries = log.entries[self._seen_count :]
@@ -247,7 +247,7 @@ class GrowingConversation:
         newest = newest_compaction(log.entries)
         assert newest is not None, "only a compaction restarts the conversation"
         before = AgentContext(history_from_turn=self._turn.turn_index, recap=newest.history)
-        self._open(ShownPast(context=before))
+        self._open(ShownHistory(context=before))
         append_turn(self._messages, log, input_bytes_max=self._input_bytes_max)
         self._through_round = newest.through_round
         recap = RoundsRecap(turn_id=self._turn.turn_id, compaction=newest)
@@ -256,14 +256,14 @@ class GrowingConversation:
 
 async def read_past(
     reads: StoreReads, agent_id: AgentId, *, renderings: TurnRenderings, redact: Redact
-) -> ShownPast:
+) -> ShownHistory:
     """Return the past turns that an agent's next turn reads."""
-    context = await reads.agent_context(agent_id)
-    turns = await reads.recent_turns(
+    context = await reads.agents.agent_context(agent_id)
+    turns = await reads.turns.recent_turns(
         agent_id, limit=HISTORY_TURNS_READ_COUNT_MAX, from_turn=context.history_from_turn
     )
     shown = (renderings.shown(log, redact) for log in turns)
-    return ShownPast(context=context, turns=tuple(shown))
+    return ShownHistory(context=context, turns=tuple(shown))
 
 
 class WindowExceeded(Record, frozen=True, kw_only=True):
@@ -279,7 +279,7 @@ class ConversationWindow:
     def __init__(
         self,
         prompt: AssembledPrompt,
-        past: ShownPast,
+        past: ShownHistory,
         turn: TurnRecord,
         *,
         renderings: TurnRenderings,
@@ -360,7 +360,7 @@ class ConversationWindow:
         failure = over_budget(
             needed_tokens=needed,
             share_tokens=budget,
-            what="the incoming messages, and the newest round of this turn with its results",
+            subject="the incoming messages, and the newest round of this turn with its results",
         )
         event = TurnBaselineOverBudget(
             turn_id=log.turn.turn_id, needed_tokens=needed, budget_tokens=budget
@@ -372,14 +372,14 @@ class ConversationWindow:
 
 
 def compaction_commit(
-    hold: LaneHold, log: TurnLog, compaction: TurnCompaction, *, now: Instant
+    lease: LaneLease, log: TurnLog, compaction: TurnCompaction, *, now: Instant
 ) -> Commit:
     """Return the commit that records a compaction in the turn."""
     return Commit(
         commit_id=f"compact:{log.turn.turn_id}:{compaction.generation}",
         at=now,
         changes=(AppendTranscript(entry=_entry(log, compaction, at=now)),),
-        expects=(hold.fence,),
+        expects=(lease.fence,),
     )
 
 

@@ -15,14 +15,14 @@ from holon.decide.budgets.budget import budget_failure
 from holon.decide.queue.next_message import Interject, decide_interjection
 from holon.decide.turns.commits import (
     InterjectionFacts,
-    LaneHold,
+    LaneLease,
     RoundFacts,
     interjection_commit,
     interjection_entry,
     round_changes,
     round_commit,
 )
-from holon.decide.turns.compaction import ShownPast
+from holon.decide.turns.compaction import ShownHistory
 from holon.decide.turns.replay import replay
 from holon.decide.turns.step import advance, compaction_recorded, reminder_recorded
 from holon.model.budgets import BudgetHold
@@ -39,8 +39,8 @@ from holon.model.turns.transcript import TurnCompaction, TurnLog
 from holon.model.turns.turn import (
     CallModel,
     Finish,
+    ModelAnswered,
     ModelFailed,
-    ModelSpoke,
     OperatorInterjected,
     RoundTiming,
     RunTools,
@@ -99,7 +99,7 @@ class TurnDriver:
 
     def __init__(
         self,
-        hold: LaneHold,
+        lease: LaneLease,
         *,
         store: Store,
         clock: Clock,
@@ -118,7 +118,7 @@ class TurnDriver:
         round_gate: RoundGate,
     ) -> None:
         """`round_gate` is called before each round; a failure it returns ends the turn."""
-        self._hold = hold
+        self._lease = lease
         self._reads = store.reads
         self._clock = clock
         self._tools = tools
@@ -135,7 +135,7 @@ class TurnDriver:
         self._round_gate = round_gate
         self._writer = TurnWriter(store=store, clock=clock, failpoints=failpoints)
         self._reminders = ReminderCheck(
-            hold, reads=store.reads, clock=clock, routing=provider.routing, policy=reminders
+            lease, reads=store.reads, clock=clock, routing=provider.routing, policy=reminders
         )
         self._unrecorded: tuple[Change, ...] = ()
         self._final_round: tuple[Change, ...] = ()
@@ -223,7 +223,7 @@ class TurnDriver:
 
     async def _assembled(self, log: TurnLog, history: Sequence[TurnLog]) -> Assembly:
         """Return the prompt of this turn; a later change of model affects later turns."""
-        agent = await self._reads.agent(log.turn.agent_id)
+        agent = await self._reads.agents.agent(log.turn.agent_id)
         if agent is None:
             raise LaneFencedError(f"agent {log.turn.agent_id} is gone")
         chosen = agent.model.override_model
@@ -232,7 +232,7 @@ class TurnDriver:
         return await self._context.assembled(moment)
 
     def _window_for(
-        self, prompt: Assembly, past: ShownPast, turn: TurnRecord, *, trigger_url: str | None
+        self, prompt: Assembly, past: ShownHistory, turn: TurnRecord, *, trigger_url: str | None
     ) -> ConversationWindow | PinnedOverBudget:
         """Return the conversation window; without a prompt there is none."""
         if isinstance(prompt, PinnedOverBudget):
@@ -246,7 +246,7 @@ class TurnDriver:
             trigger_url=trigger_url,
         )
 
-    async def _ask_model(self) -> ModelSpoke | ModelFailed:
+    async def _ask_model(self) -> ModelAnswered | ModelFailed:
         if (limit := self._round_gate(self._live.turn.agent_id)) is not None:
             return ModelFailed(failure=limit)
         if isinstance(self._window, PinnedOverBudget):
@@ -265,7 +265,7 @@ class TurnDriver:
             started_at=started_at,
             completed_at=clock.now(),
         )
-        self._tracer.round_ended(self._hold.turn_id, answer, self._timing)
+        self._tracer.round_ended(self._lease.turn_id, answer, self._timing)
         request_bytes = self._window.request_bytes(self._live.log)
         self._calibrations.observe(answer, request_bytes=request_bytes)
         await self._writer.wait_in_flight()
@@ -281,7 +281,7 @@ class TurnDriver:
                 self._final_round = changes
                 return failed
             case TurnCompaction() as compaction:
-                commit = compaction_commit(self._hold, log, compaction, now=now)
+                commit = compaction_commit(self._lease, log, compaction, now=now)
                 await self._writer.wait_in_flight()
                 await self._writer.apply(commit)
                 self._live.absorb(commit)
@@ -296,7 +296,7 @@ class TurnDriver:
         now = self._clock.now()
         return self._window.ending(self._live.log, self._final_round, now=now)
 
-    async def _record_round(self, answer: ModelSpoke | ModelFailed) -> TurnStep:
+    async def _record_round(self, answer: ModelAnswered | ModelFailed) -> TurnStep:
         step = self._fold(answer)
         if isinstance(answer, ModelFailed):
             self._failed_timeline = answer.timeline
@@ -304,7 +304,7 @@ class TurnDriver:
         self._usage = self._usage.plus(answer.usage)
         self._round_number += 1
         facts = RoundFacts(
-            hold=self._hold,
+            lease=self._lease,
             turn=self._live.turn,
             round_number=self._round_number,
             position=self._live.next_position,
@@ -339,9 +339,9 @@ class TurnDriver:
     async def _finish_call(self, call: ToolCallRecord, *, last: bool) -> ToolReceipt:
         message_id = self._live.turn.message_id
         for _ in range(DECISIONS_COUNT_MAX):
-            finished = await self._runner.run(call, self._hold, message_id=message_id)
+            finished = await self._runner.run(call, self._lease, message_id=message_id)
             await self._failpoints.reach(Failpoint.TOOL_BEFORE_DONE)
-            unguarded = finished.commit.expects == (self._hold.fence,)
+            unguarded = finished.commit.expects == (self._lease.fence,)
             if last and unguarded and self._writer.submit(finished.commit):
                 return finished.receipt
             outcome = await self._writer.try_apply(finished.commit)
@@ -360,8 +360,8 @@ class TurnDriver:
         return following
 
     async def _waiting_interjections(self, point: SafePoint) -> list[tuple[MessageEnvelope, str]]:
-        waiting = await self._reads.interjections(
-            self._hold.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
+        waiting = await self._reads.queue.interjections(
+            self._lease.agent_id, limit=INTERJECTIONS_PER_POINT_COUNT_MAX
         )
         judged = ((m, decide_interjection(m, point)) for m in waiting)
         return [(m, verdict.text) for m, verdict in judged if isinstance(verdict, Interject)]
@@ -370,11 +370,11 @@ class TurnDriver:
         self, message: MessageEnvelope, text: str, point: SafePoint
     ) -> TurnStep | None:
         now = self._clock.now()
-        snapshot = await self._reads.snapshot(self._hold.agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(self._lease.agent_id, now=now)
         if snapshot is None:
-            raise LaneFencedError(f"agent {self._hold.agent_id} is gone")
+            raise LaneFencedError(f"agent {self._lease.agent_id} is gone")
         facts = InterjectionFacts(
-            hold=self._hold,
+            lease=self._lease,
             turn=self._live.turn,
             message=message,
             text=text,

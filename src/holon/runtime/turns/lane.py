@@ -38,7 +38,7 @@ from holon.decide.turns.closure import (
 )
 from holon.decide.turns.commits import (
     ClaimFacts,
-    LaneHold,
+    LaneLease,
     claim_commit,
     liveness_commit,
     resume_commit,
@@ -56,10 +56,10 @@ from holon.decide.wake.activation import (
     RestUntil,
     ReviewBudget,
     RunQueue,
-    StayDown,
+    StayInactive,
     decide_activation,
 )
-from holon.model.agents import AgentPace
+from holon.model.agents import TurnRateState
 from holon.model.commits import Applied
 from holon.model.events.briefs import FailureArtifact
 from holon.model.events.reads import AgentSnapshot, WeighedItem
@@ -147,14 +147,14 @@ class _Turn(Record, frozen=True, kw_only=True):
     message: MessageEnvelope
     pick: Pick
     reentry: Reentry
-    pace: AgentPace
+    pace: TurnRateState
 
 
 class _Claimed(Record, frozen=True, kw_only=True):
     """An open turn that this lane continues."""
 
     message: MessageEnvelope
-    hold: LaneHold
+    lease: LaneLease
     log: TurnLog
 
 
@@ -165,7 +165,7 @@ class Lane:
         self,
         *,
         ticks: TickService,
-        drive: Callable[[LaneHold], TurnDriver],
+        drive: Callable[[LaneLease], TurnDriver],
         settler: Settler,
         governor: TurnGovernor,
         store: Store,
@@ -218,7 +218,7 @@ class Lane:
         """Return a turn to run, or else whether to look again."""
         before_look()
         now = self._clock.now()
-        snapshot = await self._store.reads.snapshot(agent_id, now=now)
+        snapshot = await self._store.reads.agents.snapshot(agent_id, now=now)
         if snapshot is None:
             return False
         decision = decide_activation(snapshot, now=now)
@@ -235,7 +235,7 @@ class Lane:
                 return await self._ticks.emit_recheck_tick(snapshot, decision)
             case AskOperator():
                 return await self._ticks.ask_operator(snapshot, decision)
-            case StayDown() | RestUntil() | Rest():
+            case StayInactive() | RestUntil() | Rest():
                 return False
             case _:
                 assert_never(decision)
@@ -246,7 +246,7 @@ class Lane:
         pick = pick_next(snapshot.heads, passed_over=snapshot.passed_over)
         if pick is None:
             return False
-        entry = await self._store.reads.message(pick.message_id)
+        entry = await self._store.reads.queue.message(pick.message_id)
         if entry is None:
             return True
         return await self._dispatch(snapshot, entry, pick) or True
@@ -273,7 +273,7 @@ class Lane:
     async def _continuation(self, snapshot: AgentSnapshot, entry: QueueEntry) -> Continuation:
         message, task = entry.message, None
         if message.kind is MessageKind.TASK_RESULT and message.task_id is not None:
-            task = await self._store.reads.task(message.task_id)
+            task = await self._store.reads.tasks.task(message.task_id)
         facts = ContinuationFacts(
             kind=message.kind,
             contentful=is_contentful(message.body),
@@ -288,16 +288,18 @@ class Lane:
     async def _mootness(self, entry: QueueEntry) -> str | None:
         reads = self._store.reads
         timer_id, item_id = timer_in_question(entry), item_in_question(entry)
-        timer = None if timer_id is None else await reads.timer(timer_id)
-        item = None if item_id is None else await reads.work_item(item_id)
+        timer = None if timer_id is None else await reads.wake.timer(timer_id)
+        item = None if item_id is None else await reads.work.work_item(item_id)
         offered = None
         if item is not None:
-            offered = WeighedItem(item=item, waits=tuple(await reads.item_waits(item.id)))
+            offered = WeighedItem(item=item, waits=tuple(await reads.wake.item_waits(item.id)))
         return mootness(entry, timer=timer, offered=offered)
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         message = turn.message
-        unseen = await self._store.reads.unseen(message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX)
+        unseen = await self._store.reads.queue.unseen(
+            message.agent_id, limit=UNSEEN_SHOWN_COUNT_MAX
+        )
         facts = ClaimFacts(
             snapshot=snapshot,
             message=message,
@@ -312,19 +314,19 @@ class Lane:
         await self._failpoints.reach(Failpoint.CLAIM_AFTER_COMMIT)
         if outcome != Applied():  # a replayed claim belongs to an earlier look
             return None
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=message.agent_id,
             turn_id=facts.turn_id,
             generation=snapshot.agent.generation + 1,
         )
-        return _Claimed(message=message, hold=hold, log=opened_log(commit))
+        return _Claimed(message=message, lease=lease, log=opened_log(commit))
 
     async def _resume_turn(self, snapshot: AgentSnapshot) -> _Claimed | None:
         """Continue the open turn that recovery or a cancelled lane left."""
         agent = snapshot.agent
         turn_id, claimed = agent.focus.open_turn_id, snapshot.claimed_message_id
-        entry = await self._store.reads.message(claimed) if claimed else None
-        log = await self._store.reads.turn_log(turn_id) if turn_id else None
+        entry = await self._store.reads.queue.message(claimed) if claimed else None
+        log = await self._store.reads.turns.turn_log(turn_id) if turn_id else None
         if entry is None or log is None:
             raise LaneFencedError("a claim without an open turn")
         if interrupted := plan_turn(log).interrupted:
@@ -333,32 +335,32 @@ class Lane:
             )
             await apply_patiently(self._store, commit, clock=self._clock)
             return None  # the next look finds the turn ready to continue
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=agent.identity.agent_id,
             turn_id=log.turn.turn_id,
             generation=agent.generation,
         )
-        return _Claimed(message=entry.message, hold=hold, log=log)
+        return _Claimed(message=entry.message, lease=lease, log=log)
 
     async def _run_turn(self, claimed: _Claimed) -> None:
-        hold = claimed.hold
+        lease = claimed.lease
         tracer, throttle = self._tracer, self._throttle
-        with throttle.turn(), tracer.turn(hold.agent_id, hold.turn_id) as span:
+        with throttle.turn(), tracer.turn(lease.agent_id, lease.turn_id) as span:
             await throttle.pass_through()
             try:
-                end = await self._marked(self._drive_turn(claimed.log, hold), hold)
+                end = await self._marked(self._drive_turn(claimed.log, lease), lease)
             finally:
-                self._governor.turn_ended(hold.agent_id)  # its settlement counts its usage
+                self._governor.turn_ended(lease.agent_id)  # its settlement counts its usage
             await throttle.pass_through()
-            end = await self._marked(self._settler.settle(end, claimed.message, hold), hold)
+            end = await self._marked(self._settler.settle(end, claimed.message, lease), lease)
             span.ended(end.finish, end.usage, end.round_count)
 
-    def _marked(self, work: Coroutine[Any, Any, TurnEnd], hold: LaneHold) -> Marked[TurnEnd]:
-        return Marked(work, self._turn_mark, hold.turn_id)
+    def _marked(self, work: Coroutine[Any, Any, TurnEnd], lease: LaneLease) -> Marked[TurnEnd]:
+        return Marked(work, self._turn_mark, lease.turn_id)
 
-    async def _drive_turn(self, log: TurnLog, hold: LaneHold) -> TurnEnd:
+    async def _drive_turn(self, log: TurnLog, lease: LaneLease) -> TurnEnd:
         try:
-            return await self._drive(hold).run(log)
+            return await self._drive(lease).run(log)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
             self._journal.note(
@@ -366,16 +368,16 @@ class Lane:
                 "a turn failed unexpectedly (a bug)",
                 level=LogLevel.ERROR,
                 error=error,
-                agent_id=hold.agent_id,
-                turn_id=hold.turn_id,
+                agent_id=lease.agent_id,
+                turn_id=lease.turn_id,
             )
-            return await self._crashed_end(hold, failure_of(error))
+            return await self._crashed_end(lease, failure_of(error))
 
-    async def _crashed_end(self, hold: LaneHold, failure: FailureArtifact) -> TurnEnd:
+    async def _crashed_end(self, lease: LaneLease, failure: FailureArtifact) -> TurnEnd:
         """Return the end of a turn that a bug interrupted, from its stored log."""
-        log = await self._store.reads.turn_log(hold.turn_id)
+        log = await self._store.reads.turns.turn_log(lease.turn_id)
         if log is None:
-            raise LaneFencedError(f"turn {hold.turn_id} is gone")
+            raise LaneFencedError(f"turn {lease.turn_id} is gone")
         spent = spent_in(log)
         return TurnEnd(
             finish=cut_off(log, failure),

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from holon.decide.tasks.commands import run_id_of, run_ids_of_call
-from holon.decide.turns.commits import LaneHold, resume_commit
+from holon.decide.turns.commits import LaneLease, resume_commit
 from holon.decide.turns.context_too_long import SOURCE as CONTEXT_TOO_LONG
 from holon.decide.turns.context_too_long import ended_by_other_models
 from holon.decide.turns.recovery import (
@@ -93,10 +93,10 @@ class Recovery:
     async def run(self) -> None:
         """Recover every open turn and every task without a running command."""
         reads = self._store.reads
-        for agent_id in await reads.agents_with_open_turns():
+        for agent_id in await reads.turns.agents_with_open_turns():
             await self._guarded(agent_id, partial(self._recover_turn, agent_id))
             await self._failpoints.reach(Failpoint.RECOVERY_BETWEEN_AGENTS)
-        open_tasks = await reads.open_tasks()
+        open_tasks = await reads.tasks.open_tasks()
         live = {*await self._supervisor.reattach(open_tasks)}
         for task in open_tasks:
             if task.id not in live:
@@ -147,9 +147,9 @@ class Recovery:
 
     async def _recover_turn(self, agent_id: AgentId) -> None:
         reads, now = self._store.reads, self._clock.now()
-        snapshot = await reads.snapshot(agent_id, now=now)
+        snapshot = await reads.agents.snapshot(agent_id, now=now)
         turn_id = snapshot.agent.focus.open_turn_id if snapshot else None
-        log = await reads.turn_log(turn_id) if turn_id else None
+        log = await reads.turns.turn_log(turn_id) if turn_id else None
         if snapshot is None or log is None:
             return
         plan = plan_turn(log, ended_process=self._turn_mark.left_by == turn_id)
@@ -199,7 +199,7 @@ class Recovery:
         self, snapshot: AgentSnapshot, log: TurnLog, plan: AbandonTurnPlan | SetAsideTurnPlan
     ) -> None:
         """Settle a turn that ended or blocked the process each time it was resumed."""
-        entry = await self._store.reads.message(log.turn.message_id)
+        entry = await self._store.reads.queue.message(log.turn.message_id)
         if entry is None:
             return
         spent = spent_in(log)
@@ -210,19 +210,19 @@ class Recovery:
             round_count=spent.round_count,
             final_round=plan.interrupted,
         )
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=log.turn.agent_id,
             turn_id=log.turn.turn_id,
             generation=snapshot.agent.generation,
         )
         if isinstance(plan, SetAsideTurnPlan):
-            await self._settler.set_aside(end, entry.message, hold)
+            await self._settler.set_aside(end, entry.message, lease)
         else:
-            await self._settler.settle(end, entry.message, hold)
+            await self._settler.settle(end, entry.message, lease)
 
     async def _restore_skills(self) -> None:
         """Mark skills that an earlier process left session_active as restored."""
-        if not await self._store.reads.has_skills_to_restore():
+        if not await self._store.reads.guidance.has_skills_to_restore():
             return
         commit = Commit(
             commit_id=f"restore:{self._ids.fresh(IdPrefix.REQUEST)}",
@@ -234,9 +234,9 @@ class Recovery:
     async def _release_for_other_models(self) -> None:
         """Release items that waited for a larger context window, now that other models are used."""
         reads = self._store.reads
-        waits = await reads.waits_on(CONTEXT_TOO_LONG)
+        waits = await reads.wake.waits_on(CONTEXT_TOO_LONG)
         for agent_id in dict.fromkeys(wait.agent_id for wait in waits):
-            agent = await reads.agent(agent_id)
+            agent = await reads.agents.agent(agent_id)
             if agent is None:
                 continue
             own = [wait for wait in waits if wait.agent_id == agent_id]

@@ -20,7 +20,7 @@ from holon.decide.budgets.no_progress import got_somewhere
 from holon.decide.events.audit import audited
 from holon.decide.memory.working_memory import MemoryFacts, with_memory
 from holon.decide.text.secrets import log_without_secrets
-from holon.decide.turns.commits import LaneHold
+from holon.decide.turns.commits import LaneLease
 from holon.decide.turns.context_too_long import is_too_long
 from holon.decide.turns.failures import failure_of
 from holon.decide.turns.recovery import plan_turn
@@ -84,28 +84,28 @@ class Settler:
         self._price_of = price_of
         self._archived = archived
 
-    async def settle(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> TurnEnd:
+    async def settle(self, end: TurnEnd, message: MessageEnvelope, lease: LaneLease) -> TurnEnd:
         """Apply the one commit that ends the turn, or raise LaneFencedError.
 
         Returns the end that was settled. A bug in the plain settlement propagates.
         """
         try:
-            whole = partial(self.settlement, end, message, generation=hold.generation)
-            await self._settle(whole, hold)
+            whole = partial(self.settlement, end, message, generation=lease.generation)
+            await self._settle(whole, lease)
         except Exception as error:  # noqa: BLE001 - named boundary: a bug fails one turn, not the host
             raise_unless_bug(error)
-            self._note_crash(error, hold)
+            self._note_crash(error, lease)
             cost_micros = self._cost_micros(end)
             end = await self._plain_end(end, error)
-            plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
-            await self._settle(plain, hold)
+            plain = partial(self._plain_settlement, end, message, lease, cost_micros=cost_micros)
+            await self._settle(plain, lease)
         return end
 
-    async def set_aside(self, end: TurnEnd, message: MessageEnvelope, hold: LaneHold) -> None:
+    async def set_aside(self, end: TurnEnd, message: MessageEnvelope, lease: LaneLease) -> None:
         """Settle a turn as failed without its usual reads: one of them may be what hung."""
         cost_micros = self._cost_micros(end)
-        plain = partial(self._plain_settlement, end, message, hold, cost_micros=cost_micros)
-        await self._settle(plain, hold)
+        plain = partial(self._plain_settlement, end, message, lease, cost_micros=cost_micros)
+        await self._settle(plain, lease)
 
     async def abort_settlement(
         self, end: TurnEnd, message: MessageEnvelope, snapshot: AgentSnapshot
@@ -114,26 +114,28 @@ class Settler:
 
         The caller applies it, and builds it again when the database refuses it.
         """
-        hold = LaneHold(
+        lease = LaneLease(
             agent_id=snapshot.agent.identity.agent_id,
             turn_id=end.log.turn.turn_id,
             generation=snapshot.agent.generation,
         )
         try:
-            return await self.settlement(end, message, snapshot, generation=hold.generation)
+            return await self.settlement(end, message, snapshot, generation=lease.generation)
         except Exception as error:  # noqa: BLE001 - named boundary: an operator's stop must succeed
             raise_unless_bug(error)
-            self._note_crash(error, hold)
+            self._note_crash(error, lease)
             cost_micros = self._cost_micros(end)
             plain = await self._plain_end(end, error)
             return await self._plain_settlement(
-                plain, message, hold, snapshot, cost_micros=cost_micros
+                plain, message, lease, snapshot, cost_micros=cost_micros
             )
 
-    async def _settle(self, build: _Build, hold: LaneHold) -> None:
+    async def _settle(self, build: _Build, lease: LaneLease) -> None:
         outcome: CommitOutcome | None = None
         for _ in range(DECISIONS_COUNT_MAX):
-            snapshot = await self._store.reads.snapshot(hold.agent_id, now=self._clock.now())
+            snapshot = await self._store.reads.agents.snapshot(
+                lease.agent_id, now=self._clock.now()
+            )
             if snapshot is None:
                 break
             commit = await build(snapshot)
@@ -143,23 +145,23 @@ class Settler:
             await self._failpoints.reach(Failpoint.SETTLE_AFTER_COMMIT)
             if isinstance(outcome, Applied):
                 if any(isinstance(change, ArchiveEpisode) for change in commit.changes):
-                    self._archived(hold.agent_id)
+                    self._archived(lease.agent_id)
                 return
-            if snapshot.agent.generation != hold.generation:
+            if snapshot.agent.generation != lease.generation:
                 break
         else:
             if isinstance(outcome, ConstraintRefused):
                 raise UnsettleableError(outcome.constraint)
-        raise LaneFencedError(f"turn {hold.turn_id} could not be settled by this lane")
+        raise LaneFencedError(f"turn {lease.turn_id} could not be settled by this lane")
 
-    def _note_crash(self, error: Exception, hold: LaneHold) -> None:
+    def _note_crash(self, error: Exception, lease: LaneLease) -> None:
         self._journal.note(
             "settlement_crashed",
             "a turn could not be settled as it ended, and is settled as failed (a bug)",
             level=LogLevel.ERROR,
             error=error,
-            agent_id=hold.agent_id,
-            turn_id=hold.turn_id,
+            agent_id=lease.agent_id,
+            turn_id=lease.turn_id,
         )
 
     async def _apply_whole(self, commit: Commit) -> CommitOutcome:
@@ -179,7 +181,7 @@ class Settler:
         """Build the commit that would settle the turn now."""
         now = self._clock.now()
         turn = end.log.turn
-        known = await self._store.reads.remembered(turn.agent_id)
+        known = await self._store.reads.memory.remembered(turn.agent_id)
         place = await self._agent_places.current(turn.agent_id)
         recorded = sum(isinstance(change, AppendTranscript) for change in end.final_round)
         last = end.log.entries[-1].position if end.log.entries else -1
@@ -230,7 +232,7 @@ class Settler:
     async def _plain_end(self, end: TurnEnd, error: Exception) -> TurnEnd:
         """Return the turn's end as failed: by its own final failure, or else by the bug."""
         turn_id = end.log.turn.turn_id
-        log = await self._store.reads.turn_log(turn_id)
+        log = await self._store.reads.turns.turn_log(turn_id)
         if log is None:
             raise LaneFencedError(f"turn {turn_id} is gone")
         final_failure = end.finish.failure if end.finish.deferred_until is None else None
@@ -247,16 +249,16 @@ class Settler:
         self,
         end: TurnEnd,
         message: MessageEnvelope,
-        hold: LaneHold,
+        lease: LaneLease,
         snapshot: AgentSnapshot,
         *,
         cost_micros: int,
     ) -> Commit:
         now = self._clock.now()
-        place = await self._agent_places.current(hold.agent_id)
+        place = await self._agent_places.current(lease.agent_id)
         entries = end.log.entries
         facts = SettlementFacts(
-            generation=hold.generation,
+            generation=lease.generation,
             message=message,
             turn=end.log.turn,
             finish=end.finish,
@@ -288,16 +290,16 @@ class Settler:
         work_item_id = end.log.turn.work_item_id
         if work_item_id is None:
             return None
-        item = await self._store.reads.work_item(work_item_id)
+        item = await self._store.reads.work.work_item(work_item_id)
         if item is None:
             return None
-        waits = await self._store.reads.item_waits(work_item_id)
+        waits = await self._store.reads.wake.item_waits(work_item_id)
         return WeighedItem(item=item, waits=tuple(waits))
 
     async def _completed(self, end: TurnEnd) -> tuple[WorkItemRecord, ...]:
         """The current state of the items the turn completed."""
         reads = self._store.reads
-        found = [await reads.work_item(each.work_item_id) for each in end.finish.completions]
+        found = [await reads.work.work_item(each.work_item_id) for each in end.finish.completions]
         return tuple(item for item in found if item is not None)
 
 

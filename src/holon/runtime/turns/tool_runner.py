@@ -19,7 +19,7 @@ from holon.decide.text.secrets import (
     outcome_without_secrets,
     value_without_secrets,
 )
-from holon.decide.turns.commits import LaneHold, finish_call, tool_done_commit
+from holon.decide.turns.commits import LaneLease, finish_call, tool_done_commit
 from holon.decide.wake.triggers import has_address, value_without_addresses
 from holon.model.commits import Commit
 from holon.model.errors import StoreError
@@ -36,7 +36,7 @@ from holon.ports.memory import MemoryRecall
 from holon.ports.reads import StoreReads
 from holon.ports.tasks import Shell, TaskControl
 from holon.ports.tracer import Tracer
-from holon.ports.workspaces import Files, PlaceRefusedError, Places
+from holon.ports.workspaces import Directories, DirectoryRefusedError, Files
 from holon.runtime.guidance.instruction_watch import InstructionWatch
 from holon.runtime.workspaces.place import AgentPlaces
 from holon.tools.guidance import guarded_address
@@ -79,7 +79,7 @@ class ToolRunner:
         agent_places: AgentPlaces,
         shell: Shell,
         files: Files,
-        places: Places,
+        places: Directories,
         skills: SkillCatalogs,
         instructions: InstructionWatch,
         tasks: TaskControl,
@@ -127,7 +127,7 @@ class ToolRunner:
         return SkillWatch(self._reads, self._catalogs)
 
     async def run(
-        self, call: ToolCallRecord, hold: LaneHold, *, message_id: MessageId
+        self, call: ToolCallRecord, lease: LaneLease, *, message_id: MessageId
     ) -> FinishedCall:
         """Run one started call; the caller applies the returned commit."""
         clock = self._clock
@@ -141,14 +141,14 @@ class ToolRunner:
             execution = await self._run(tool, call, scene)
         except StoreError:
             raise
-        except PlaceRefusedError as refused:
+        except DirectoryRefusedError as refused:
             execution = refuse(refused.code, refused.message, hint=refused.hint)
         except Exception as error:  # noqa: BLE001 - named boundary: a tool's bug must not end the turn
             self._note_crash(call, error)
             execution = _crashed(call.name)
         execution = await self._skills.noticed(call, scene, execution)
         execution = await self._instructions.noticed(call, execution)
-        return self._finished(call, hold, execution, started_ns=started_ns)
+        return self._finished(call, lease, execution, started_ns=started_ns)
 
     async def _run(self, tool: Tool, call: ToolCallRecord, scene: ToolScene) -> ToolExecution:
         """Run a tool; only those with outside effects are given trigger addresses and secrets.
@@ -193,7 +193,7 @@ class ToolRunner:
         )
 
     def _finished(
-        self, call: ToolCallRecord, hold: LaneHold, execution: ToolExecution, *, started_ns: int
+        self, call: ToolCallRecord, lease: LaneLease, execution: ToolExecution, *, started_ns: int
     ) -> FinishedCall:
         clock = self._clock
         use = ToolUseBlock(call_id=call.call_id, name=call.name, input=call.input)
@@ -208,7 +208,7 @@ class ToolRunner:
         )
         self._tracer.tool_ended(call, finished)
         commit = tool_done_commit(
-            hold,
+            lease,
             finished,
             effects=execution.changes,
             expects=execution.expects,

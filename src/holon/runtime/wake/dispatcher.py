@@ -94,7 +94,7 @@ class TimerDispatcher:
                     self._was_set_back, self._is_moving = False, True
                     workers.start_soon(self._move_back, now)
                 await self._dispatch_due(workers, now)
-                next_due = await self._store.reads.next_due_at(after=now)
+                next_due = await self._store.reads.wake.next_due_at(after=now)
                 await self._alarm.wait(until=next_due)
 
     async def _watch_clock(self) -> None:
@@ -114,7 +114,7 @@ class TimerDispatcher:
         last = None
         try:
             while True:
-                found = await self._store.reads.timers_ahead(
+                found = await self._store.reads.wake.timers_ahead(
                     now, limit=DUE_BATCH_COUNT_MAX, after=last
                 )
                 for timer in found:
@@ -145,7 +145,7 @@ class TimerDispatcher:
         if self._looked_at is not None and now < self._looked_at:
             self._timers_at = self._waits_at = self._activated_at = None
         self._looked_at = now
-        if not await self._store.reads.is_anything_due(now):
+        if not await self._store.reads.wake.is_anything_due(now):
             self._touched.clear()  # the common case, after nearly every commit
             self._timers_at = self._waits_at = DuePlace(now)
             self._activated_at = now
@@ -160,15 +160,15 @@ class TimerDispatcher:
         while self._touched and self._capacity > 0:
             agent_id = next(iter(self._touched))
             del self._touched[agent_id]
-            for due in await reads.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+            for due in await reads.wake.due_timers_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
                 self._take_timer(workers, due, now)
-            for wait in await reads.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
+            for wait in await reads.wake.due_waits_of(agent_id, now, limit=DUE_BATCH_COUNT_MAX):
                 self._take_wait(workers, wait, now)
 
     async def _take_timers(self, workers: TaskGroup, now: datetime) -> None:
         if (room := self._capacity) <= 0:
             return  # a finished worker frees capacity and wakes the dispatcher
-        found = await self._store.reads.due_timers(now, limit=room, after=self._timers_at)
+        found = await self._store.reads.wake.due_timers(now, limit=room, after=self._timers_at)
         for due in found:
             self._take_timer(workers, due, now)
         self._timers_at = DuePlace(now)
@@ -179,7 +179,7 @@ class TimerDispatcher:
     async def _take_waits(self, workers: TaskGroup, now: datetime) -> None:
         if (room := self._capacity) <= 0:
             return
-        found = await self._store.reads.due_waits(now, limit=room, after=self._waits_at)
+        found = await self._store.reads.wake.due_waits(now, limit=room, after=self._waits_at)
         for wait in found:
             self._take_wait(workers, wait, now)
         self._waits_at = DuePlace(now)
@@ -187,7 +187,7 @@ class TimerDispatcher:
             self._waits_at = DuePlace(found[-1].deadline_at or now, found[-1].id)
 
     async def _take_activations(self, now: datetime) -> None:
-        found = await self._store.reads.due_activations(
+        found = await self._store.reads.wake.due_activations(
             now, limit=DUE_BATCH_COUNT_MAX, since=self._activated_at
         )
         self._scheduler.wake_agents(found)

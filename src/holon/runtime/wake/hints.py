@@ -36,7 +36,7 @@ class WakeService:
         dispositions: list[WakeDisposition] = []
 
         async def decide() -> Commit | Refusal:
-            snapshot = await self._store.reads.snapshot(hint.agent_id, now=self._clock.now())
+            snapshot = await self._store.reads.agents.snapshot(hint.agent_id, now=self._clock.now())
             if snapshot is None:
                 return refuse_unknown(hint.agent_id)
             if (refusal := refuse_addressee(snapshot.agent)) is not None:

@@ -23,7 +23,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from holon.decide.wake.activation import Rest, RestUntil, StayDown, decide_activation
+from holon.decide.wake.activation import Rest, RestUntil, StayInactive, decide_activation
 from holon.model.limits import BACKSTOP_GRACE_MS, BACKSTOP_INTERVAL_MS
 from holon.model.values import AgentId
 from holon.ports.clock import Clock
@@ -144,7 +144,7 @@ class Scheduler:
         while True:
             await clock.sleep_for(BACKSTOP_INTERVAL_MS)
             self._retry_left_down()
-            self.wake_agents(await self._reads.void_holds(now=clock.now()))
+            self.wake_agents(await self._reads.budgets.void_holds(now=clock.now()))
             suspects = await self._overlooked()
             if not suspects:
                 continue
@@ -172,7 +172,7 @@ class Scheduler:
         """
         reads, now = self._reads, self._clock.now()
         overlooked = {}
-        for agent_id in await reads.restless(now=now):
+        for agent_id in await reads.agents.restless(now=now):
             await checkpoint()  # a long list must not block the event loop
             if any(agent_id in known for known in (self._running, self._news, self._left_down)):
                 continue
@@ -183,11 +183,11 @@ class Scheduler:
                 self._leave_down(agent_id, error)
             else:
                 if should_run:
-                    overlooked[agent_id] = (await reads.event_bounds(agent_id))[1]
+                    overlooked[agent_id] = (await reads.events.event_bounds(agent_id))[1]
         return overlooked
 
     async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
-        snapshot = await self._reads.snapshot(agent_id, now=now)
+        snapshot = await self._reads.agents.snapshot(agent_id, now=now)
         return snapshot is not None and not isinstance(
-            decide_activation(snapshot, now=now), StayDown | Rest | RestUntil
+            decide_activation(snapshot, now=now), StayInactive | Rest | RestUntil
         )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from holon.decide.queue.idempotency import keyed_id
 from holon.decide.wake.timer_requests import (
-    Armed,
+    ArmedSchedule,
     armed_after,
     armed_cron,
     cancellation_commit,
@@ -79,7 +79,7 @@ class TimerService:
     async def _create(
         self,
         agent_id: AgentId,
-        armed: Armed,
+        armed: ArmedSchedule,
         *,
         now: datetime,
         summary: str | None,
@@ -94,12 +94,12 @@ class TimerService:
         await commit_decided(self._store, lambda: self._creation(timer))
         if key is None:
             return timer
-        return accepted(kept_timer(timer, await self._store.reads.timer(timer.id)))
+        return accepted(kept_timer(timer, await self._store.reads.wake.timer(timer.id)))
 
     async def _creation(self, timer: TimerRecord) -> Commit | Refusal | None:
         reads = self._store.reads
-        target = await reads.snapshot(timer.agent_id, now=timer.created_at)
-        return creation_of(timer, kept=await reads.timer(timer.id), target=target)
+        target = await reads.agents.snapshot(timer.agent_id, now=timer.created_at)
+        return creation_of(timer, kept=await reads.wake.timer(timer.id), target=target)
 
     async def cancel(self, timer_id: TimerId) -> None:
         """Stop a timer; a tick of it that has not been claimed is voided with it."""
@@ -108,7 +108,7 @@ class TimerService:
 
     async def _cancellation(self, timer_id: TimerId) -> Commit | Refusal | None:
         reads, now = self._store.reads, self._clock.now()
-        timer = await reads.timer(timer_id)
+        timer = await reads.wake.timer(timer_id)
         if timer is None:
             return refuse_unknown_timer(timer_id)
         if timer.status is not TimerStatus.ACTIVE:
@@ -116,7 +116,7 @@ class TimerService:
         return cancellation_commit(
             f"control:{self._ids.fresh(IdPrefix.REQUEST)}",
             timer,
-            queued_ticks=await reads.queued_ticks(timer.agent_id, timer_id=timer_id),
-            waits=await reads.waits_on(timer.id),
+            queued_ticks=await reads.queue.queued_ticks(timer.agent_id, timer_id=timer_id),
+            waits=await reads.wake.waits_on(timer.id),
             now=now,
         )

@@ -73,9 +73,9 @@ class TriggerService:
         """Return the trigger of an agent, if it has one."""
         parse_agent_id(agent_id)
         reads = self._store.reads
-        found = await reads.trigger_of(agent_id)
+        found = await reads.wake.trigger_of(agent_id)
         if found is None:
-            agent = await reads.agent(agent_id)
+            agent = await reads.agents.agent(agent_id)
             if agent is None:
                 raise RefusedError(refuse_unknown(agent_id))
             if agent.identity.status is IdentityStatus.ARCHIVED:
@@ -120,7 +120,7 @@ class TriggerService:
     async def open(self, token: str, delivery: TriggerDelivery) -> TriggerTarget | None:
         """Return the target of a delivery with a valid token, or None."""
         trigger_id, secret = split_token(token)
-        target = await self._store.reads.trigger_target(
+        target = await self._store.reads.wake.trigger_target(
             trigger_id,
             source_key=source_key_of(trigger_id, delivery.source),
             delivery_key=delivery.delivery_key,

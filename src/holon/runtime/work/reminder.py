@@ -5,11 +5,11 @@ Rule 1: decide/work/reminder decides. A check that led to no reminder is not rep
         cooldown is over.
 """
 
-from holon.decide.turns.commits import LaneHold
+from holon.decide.turns.commits import LaneLease
 from holon.decide.turns.step import TurnState
 from holon.decide.work.reminder import (
+    ReminderContext,
     ReminderFacts,
-    ReminderPlace,
     decide_reminder,
     is_cooled_down,
     is_reminder_due,
@@ -31,7 +31,7 @@ class ReminderCheck:
 
     def __init__(
         self,
-        hold: LaneHold,
+        lease: LaneLease,
         *,
         reads: StoreReads,
         clock: Clock,
@@ -42,7 +42,7 @@ class ReminderCheck:
         self._clock = clock
         self._routing = routing
         self._policy = policy
-        self._hold = hold
+        self._lease = lease
         self._checked_at_round: int | None = None
 
     async def due_commit(
@@ -64,17 +64,17 @@ class ReminderCheck:
             prompt_tokens=_prompt_tokens(live, now_at),
             prompt_tokens_max=self._routing.prompt_tokens_max(override),
         )
-        place = ReminderPlace(
-            hold=self._hold, turn=live.turn, after_round=now_at, position=live.next_position
+        place = ReminderContext(
+            lease=self._lease, turn=live.turn, after_round=now_at, position=live.next_position
         )
         decision = decide_reminder(facts, policy)
         return reminder_commit(place, item, decision, now=self._clock.now())
 
     async def _current_item(self) -> WorkItemRecord | None:
         reads = self._reads
-        agent = await reads.agent(self._hold.agent_id)
+        agent = await reads.agents.agent(self._lease.agent_id)
         focus = agent.focus.current_work_item_id if agent is not None else None
-        item = await reads.work_item(focus) if focus is not None else None
+        item = await reads.work.work_item(focus) if focus is not None else None
         return item if item is not None and item.state is WorkItemState.OPEN else None
 
 

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from holon.decide.queue.idempotency import keyed_id
 from holon.decide.work import items
-from holon.decide.work.items import Edit, needs_reminder, open_item
+from holon.decide.work.items import WorkItemEdit, needs_reminder, open_item
 from holon.decide.work.requests import (
     creation_of,
     edited_item,
@@ -77,15 +77,15 @@ class WorkService:
         await commit_decided(self._store, lambda: self._creation(item))
         if key is None:
             return item
-        return accepted(kept_item(item, await self._store.reads.work_item(item.id)))
+        return accepted(kept_item(item, await self._store.reads.work.work_item(item.id)))
 
     async def _creation(self, item: WorkItemRecord) -> Commit | Refusal | None:
         reads = self._store.reads
-        counts = await reads.work_item_counts(item.agent_id)
+        counts = await reads.work.work_item_counts(item.agent_id)
         return creation_of(
             item,
-            kept=await reads.work_item(item.id),
-            agent=await reads.agent(item.agent_id),
+            kept=await reads.work.work_item(item.id),
+            agent=await reads.agents.agent(item.agent_id),
             open_count=counts.open_count,
         )
 
@@ -96,7 +96,7 @@ class WorkService:
             item = await self._open_item(work_item_id)
             if isinstance(item, Refusal):
                 return item
-            waits = await self._store.reads.item_waits(item.id)
+            waits = await self._store.reads.wake.item_waits(item.id)
             return focus_commit(self._commit_id(), item, waits, now=self._clock.now())
 
         await commit_decided(self._store, decide)
@@ -104,7 +104,7 @@ class WorkService:
     async def edit(
         self,
         work_item_id: WorkItemId,
-        changed: Edit,
+        changed: WorkItemEdit,
         *,
         blocked_by: str | UnsetType | None = UNSET,
         recheck_after_ms: int | None = None,
@@ -143,12 +143,12 @@ class WorkService:
             if isinstance(item, Refusal):
                 return item
             revised = revise(item, now)
-            waits = await self._store.reads.item_waits(item.id)
+            waits = await self._store.reads.wake.item_waits(item.id)
             return revision_commit(
                 self._commit_id(),
                 revised,
                 waits,
-                agent=await self._store.reads.agent(item.agent_id),
+                agent=await self._store.reads.agents.agent(item.agent_id),
                 reminder_id=self._reminder_id(revised) if moves_blocker else None,
                 moves_blocker=moves_blocker,
                 now=now,
@@ -161,7 +161,7 @@ class WorkService:
 
     async def _open_item(self, work_item_id: WorkItemId) -> WorkItemRecord | Refusal:
         parse_record_id(work_item_id, what="work item id")
-        return open_item(await self._store.reads.work_item(work_item_id), work_item_id)
+        return open_item(await self._store.reads.work.work_item(work_item_id), work_item_id)
 
     def _commit_id(self) -> str:
         return f"control:{self._ids.fresh(IdPrefix.REQUEST)}"

@@ -34,7 +34,7 @@ class AgentPlaces:
 
     async def current(self, agent_id: AgentId) -> ActiveWorkspace:
         """Return the current execution place of an agent's commands and patches."""
-        return self.place_of(agent_id, await self._reads.active_workspace(agent_id))
+        return self.place_of(agent_id, await self._reads.workspaces.active_workspace(agent_id))
 
 
 def profile_of(shell: Shell) -> ExecutionProfile:

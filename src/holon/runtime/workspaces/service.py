@@ -11,7 +11,7 @@ from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
 from holon.decide.workspaces import (
     Enter,
     Stay,
-    aim_of,
+    attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
@@ -29,14 +29,14 @@ from holon.model.workspaces import (
     DetachWorkspace,
     ExecutionProfile,
     ExitWorkspace,
-    FoundPlace,
     PathProblem,
+    ResolvedDirectory,
     WorkspaceBindings,
 )
 from holon.ports.clock import Clock, IdSource
 from holon.ports.store import Store
 from holon.ports.tasks import Shell
-from holon.ports.workspaces import Places, WorkspaceFinder
+from holon.ports.workspaces import Directories, WorkspaceFinder
 from holon.runtime.commits import commit_decided
 from holon.runtime.workspaces.place import AgentPlaces, profile_of
 
@@ -51,7 +51,7 @@ class WorkspaceService:
         clock: Clock,
         ids: IdSource,
         shell: Shell,
-        places: Places,
+        places: Directories,
         workspaces: WorkspaceFinder,
         agent_places: AgentPlaces,
     ) -> None:
@@ -74,7 +74,7 @@ class WorkspaceService:
 
     async def bindings(self, agent_id: AgentId) -> WorkspaceBindings:
         """Return the workspaces of an agent."""
-        return await self._store.reads.workspace_bindings(agent_id)
+        return await self._store.reads.workspaces.workspace_bindings(agent_id)
 
     async def attach(self, agent_id: AgentId, path: str) -> None:
         """Attach the workspace of a directory to an agent, and enter it."""
@@ -84,12 +84,12 @@ class WorkspaceService:
         async def decide() -> Commit | Refusal | None:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
-            bindings = await reads.workspace_bindings(agent_id)
-            aim = aim_of(directory, bindings, now=now)
-            occupants = await reads.root_occupants(
-                aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
+            bindings = await reads.workspaces.workspace_bindings(agent_id)
+            target = attach_target_of(directory, bindings, now=now)
+            occupants = await reads.workspaces.root_occupants(
+                target.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )
-            decision = decide_attach(agent_id, bindings, aim, occupants=occupants)
+            decision = decide_attach(agent_id, bindings, target, occupants=occupants)
             match decision:
                 case Stay():
                     return None
@@ -138,7 +138,7 @@ class WorkspaceService:
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
-    async def _workspace_at(self, path: str) -> FoundPlace:
+    async def _workspace_at(self, path: str) -> ResolvedDirectory:
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)
@@ -152,7 +152,7 @@ class WorkspaceService:
         return directory
 
     async def _require_admits(self, agent_id: AgentId) -> None:
-        agent = await self._store.reads.agent(parse_agent_id(agent_id))
+        agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
         if (refusal := refuse_addressee(agent)) is not None:

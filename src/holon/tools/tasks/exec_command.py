@@ -200,7 +200,7 @@ async def _promoted(
 ) -> ToolExecution:
     bytes_max = ports.output_budget.bytes_for(request.max_output_tokens)
     spans = looked_at(running, ports.redactor, bytes_max=bytes_max)
-    cause = await ports.reads.message(scene.message_id)
+    cause = await ports.reads.queue.message(scene.message_id)
     task = promoted_task(
         PromotionFacts(
             task_id=TaskId(ports.ids.fresh(IdPrefix.TASK)),

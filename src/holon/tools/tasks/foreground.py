@@ -35,7 +35,7 @@ from holon.model.values import JsonValue
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
 from holon.ports.tasks import CommandSpawnError, RunningCommand, Shell
-from holon.ports.workspaces import Places
+from holon.ports.workspaces import Directories
 from holon.tools.tool import ToolExecution, ToolScene, refuse
 
 
@@ -94,7 +94,7 @@ class UncheckedCommand(Record, frozen=True, kw_only=True):
 
 
 async def checked_command(
-    unchecked: UncheckedCommand, scene: ToolScene, places: Places
+    unchecked: UncheckedCommand, scene: ToolScene, places: Directories
 ) -> CommandSpec | ToolExecution:
     """Return the command ready to start, or the refusal that explains why it is not."""
     problem = _unusable_text(unchecked)
@@ -142,7 +142,7 @@ def _unusable_text(command: UncheckedCommand) -> ToolExecution | None:
 
 
 async def _resolved_workdir(
-    workdir: str | None, scene: ToolScene, places: Places
+    workdir: str | None, scene: ToolScene, places: Directories
 ) -> str | ToolExecution:
     root = await places.resolved(scene.execution_root)
     if root is None:

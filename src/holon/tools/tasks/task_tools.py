@@ -53,7 +53,7 @@ TaskIdArgument: TypeAlias = Annotated[
 
 async def own_task(task_id: str, scene: ToolScene, ports: ToolPorts) -> TaskRecord | ToolExecution:
     """Return the agent's task with this id, or a refusal."""
-    task = await ports.reads.task(TaskId(task_id))
+    task = await ports.reads.tasks.task(TaskId(task_id))
     if task is None or task.agent_id != scene.agent_id:
         return refuse(
             "task_not_found",
@@ -155,8 +155,10 @@ class TaskList:
         request = decode_arguments(arguments, TaskListArguments)
         if isinstance(request, ToolExecution):
             return request
-        tasks = [t for t in await ports.reads.open_tasks() if t.agent_id == scene.agent_id]
-        ended = await ports.reads.ended_tasks(scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX)
+        tasks = [t for t in await ports.reads.tasks.open_tasks() if t.agent_id == scene.agent_id]
+        ended = await ports.reads.tasks.ended_tasks(
+            scene.agent_id, limit=TASKS_ENDED_LISTED_COUNT_MAX
+        )
         result = list_view(tasks[:TASKS_LISTED_COUNT_MAX], ended, task_count=len(tasks))
         return ToolExecution(outcome=ToolOk(result=result))
 
@@ -206,7 +208,7 @@ class TaskOutput:
             return task
         if request.block and not is_terminal(task.status):
             await _wait(task, request.wait_ms, ports)
-            task = await ports.reads.task(task.id) or task
+            task = await ports.reads.tasks.task(task.id) or task
         look = await read_output(task, ports.redactor, tasks=ports.tasks, shell=ports.shell)
         status = retrieval_status_of(task, waited=request.block)
         return ToolExecution(outcome=ToolOk(result=output_view(task, status, look)))
@@ -300,7 +302,7 @@ class TaskStop:
         stop_request = StopRequest(stop_requested=False)
         if not is_terminal(task.status):
             stop_request = await ports.tasks.stop(task.id)
-            task = await ports.reads.task(task.id) or task
+            task = await ports.reads.tasks.task(task.id) or task
         return ToolExecution(
             outcome=ToolOk(
                 result={

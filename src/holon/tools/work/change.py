@@ -30,8 +30,8 @@ from holon.decide.budgets.budget import work_item_quota
 from holon.decide.work import items
 from holon.decide.work.completion import CompletionRound, report_problem
 from holon.decide.work.items import (
-    Edit,
-    Planned,
+    ChangePlan,
+    WorkItemEdit,
     needs_reminder,
     objective_refusal,
     put_blocker,
@@ -112,7 +112,7 @@ class CreateWorkItem:
             return request
         if (refusal := objective_refusal(request.objective)) is not None:
             return refused(refusal)
-        counts = await ports.reads.work_item_counts(scene.agent_id)
+        counts = await ports.reads.work.work_item_counts(scene.agent_id)
         if (full := work_item_quota(counts.open_count)) is not None:
             return refused(full)
         work_item_id = WorkItemId(ports.ids.fresh(IdPrefix.WORK_ITEM))
@@ -181,7 +181,7 @@ class PickWorkItem:
         item = await own_open_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        seen, notes = await seen_now(item, await ports.reads.item_waits(item.id), scene, ports)
+        seen, notes = await seen_now(item, await ports.reads.wake.item_waits(item.id), scene, ports)
         left = seen.focus if seen.focus != item.id else None
         if left is not None and not (request.reason or "").strip():
             notes = (*notes, *await _remark(left, ports))
@@ -280,7 +280,7 @@ class UpdateWorkItem:
         item = await own_open_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        waits = await ports.reads.item_waits(item.id)
+        waits = await ports.reads.wake.item_waits(item.id)
         seen, notes = await seen_now(item, waits, scene, ports)
         revised = _revised(item, request, blocker, now=scene.now)
         revised = msgspec.structs.replace(revised, plan_artifact=seen.plan or item.plan_artifact)
@@ -288,7 +288,7 @@ class UpdateWorkItem:
             view = work_item_view(seen, include_todo_list=True)
             unchanged = ToolOk(result={"work_item": view}, notes=(*notes, _NOTHING_NEW))
             return ToolExecution(outcome=unchanged)
-        planned: Planned = put_revision(revised)
+        planned: ChangePlan = put_revision(revised)
         if blocker is not Blocker.STAYS:
             fresh = WaitId(ports.ids.fresh(IdPrefix.WAIT)) if needs_reminder(revised) else None
             planned = put_blocker(revised, waits, now=scene.now, wait_id=fresh)
@@ -344,7 +344,7 @@ def _revised(
     item: WorkItemRecord, request: UpdateWorkItemArguments, blocker: Blocker, *, now: datetime
 ) -> WorkItemRecord:
     """Return the item after an update of its fields and its blocker."""
-    changed = Edit(
+    changed = WorkItemEdit(
         objective=request.objective,
         plan_status=request.plan_status,
         todo_list=None if request.todo_list is None else todo_items(request.todo_list),
@@ -403,7 +403,7 @@ class CompleteWorkItem:
         item = await own_open_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        waits = await ports.reads.item_waits(item.id)
+        waits = await ports.reads.wake.item_waits(item.id)
         seen, notes = await seen_now(item, waits, scene, ports)
         done: WorkItemRecord = msgspec.structs.replace(
             items.complete(item, now=scene.now),
@@ -426,7 +426,7 @@ class CompleteWorkItem:
 
 async def _round_of(scene: ToolScene, ports: ToolPorts) -> CompletionRound:
     """Return the recorded text of the round that makes this call."""
-    log = await ports.reads.turn_log(scene.turn_id)
+    log = await ports.reads.turns.turn_log(scene.turn_id)
     if log is None:
         return CompletionRound(text="", completions_count=1)
     rounds = (entry.data for entry in reversed(log.entries))

@@ -298,7 +298,7 @@ async def own_item(
         wanted = WorkItemId(parse_record_id(work_item_id, what="work item id"))
     except BadIdError as bad:
         return refuse("invalid_tool_input", str(bad), hint=bad.hint, field="work_item_id")
-    item = await ports.reads.work_item(wanted)
+    item = await ports.reads.work.work_item(wanted)
     if item is None or item.agent_id != scene.agent_id:
         return refused(unknown_item(wanted))
     return item
@@ -317,16 +317,16 @@ async def own_open_item(
 
 async def focus_of(scene: ToolScene, ports: ToolPorts) -> WorkItemId | None:
     """Return the agent's current item."""
-    agent = await ports.reads.agent(scene.agent_id)
+    agent = await ports.reads.agents.agent(scene.agent_id)
     return None if agent is None else agent.focus.current_work_item_id
 
 
 async def weighed(work_item_id: WorkItemId, ports: ToolPorts) -> WeighedItem | None:
     """Return an item with its open waits."""
-    item = await ports.reads.work_item(work_item_id)
+    item = await ports.reads.work.work_item(work_item_id)
     if item is None:
         return None
-    return WeighedItem(item=item, waits=tuple(await ports.reads.item_waits(item.id)))
+    return WeighedItem(item=item, waits=tuple(await ports.reads.wake.item_waits(item.id)))
 
 
 async def seen_now(

@@ -69,7 +69,7 @@ class GetWorkItem:
         item = await own_item(asked.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
-        seen, notes = await seen_now(item, await ports.reads.item_waits(item.id), scene, ports)
+        seen, notes = await seen_now(item, await ports.reads.wake.item_waits(item.id), scene, ports)
         view = work_item_view(seen, include_todo_list=asked.include_todo_list)
         return ToolExecution(outcome=ToolOk(result={"work_item": view}, notes=notes))
 
@@ -158,8 +158,8 @@ async def _listing(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolP
         case WorkItemFilter.ALL:
             return await _listed(asked.limit, scene, ports, completed=True)
         case WorkItemFilter.COMPLETED:
-            ended = await ports.reads.completed_items(scene.agent_id, limit=asked.limit)
-            counts = await ports.reads.work_item_counts(scene.agent_id)
+            ended = await ports.reads.work.completed_items(scene.agent_id, limit=asked.limit)
+            counts = await ports.reads.work.work_item_counts(scene.agent_id)
             shown = tuple(Seen(item=item) for item in ended)
             return _Listing(shown=shown, total_count=counts.completed_count)
         case (
@@ -177,11 +177,11 @@ async def _listing(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolP
 async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: bool) -> _Listing:
     """Return open items up to the limit, followed by completed ones if requested."""
     shown = await _open_items(limit, scene, ports)
-    counts = await ports.reads.work_item_counts(scene.agent_id)
+    counts = await ports.reads.work.work_item_counts(scene.agent_id)
     if not completed:
         return _Listing(shown=shown, total_count=counts.open_count)
     if room := limit - len(shown):
-        ended = await ports.reads.completed_items(scene.agent_id, limit=room)
+        ended = await ports.reads.work.completed_items(scene.agent_id, limit=room)
         shown = (*shown, *(Seen(item=item) for item in ended))
     return _Listing(shown=shown, total_count=counts.open_count + counts.completed_count)
 
@@ -189,7 +189,7 @@ async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: 
 async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Listing:
     searched = await _open_items(WORK_ITEMS_SEARCHED_COUNT_MAX, scene, ports)
     wanted = tuple(seen for seen in searched if _is_wanted(seen, asked.filter))
-    counts = await ports.reads.work_item_counts(scene.agent_id)
+    counts = await ports.reads.work.work_item_counts(scene.agent_id)
     note = f"only the oldest {len(searched)} open items were searched; there are more"
     return _Listing(
         shown=wanted[: asked.limit],
@@ -200,7 +200,7 @@ async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: Tool
 
 async def _open_items(limit: int, scene: ToolScene, ports: ToolPorts) -> tuple[Seen, ...]:
     focus = await focus_of(scene, ports)
-    found = await ports.reads.open_items(scene.agent_id, limit=limit)
+    found = await ports.reads.work.open_items(scene.agent_id, limit=limit)
     return tuple(Seen(item=each.item, waits=each.waits, focus=focus) for each in found)
 
 

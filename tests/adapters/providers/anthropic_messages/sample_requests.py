@@ -8,7 +8,7 @@ from holon.adapters.providers.anthropic_messages.request import RequestMemo, low
 from holon.adapters.providers.wire_request import ContextEditing, Endpoint
 from holon.model.providers.models import TransportKind
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
@@ -69,7 +69,7 @@ def request(
     """A request with this conversation."""
     place = None
     if turn_start is not None:
-        place = ConversationPlace(message_index=turn_start[0], block_index=turn_start[1])
+        place = ConversationPosition(message_index=turn_start[0], block_index=turn_start[1])
     return ProviderRequest(
         agent_id=AgentId("a"),
         frame=frame,

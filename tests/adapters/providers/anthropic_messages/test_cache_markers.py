@@ -10,7 +10,7 @@ from holon.adapters.providers.anthropic_messages.cache_markers import (
     system_marks,
 )
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
@@ -159,7 +159,7 @@ MESSAGES = st.lists(
 def test_no_conversation_gets_more_markers_than_the_wire_takes(
     conversation: list[ConversationMessage], message_index: int, block_index: int
 ) -> None:
-    place = ConversationPlace(message_index=message_index, block_index=block_index)
+    place = ConversationPosition(message_index=message_index, block_index=block_index)
     marks = conversation_marks(conversation, place)
     assert sum(len(blocks) for blocks in marks.values()) <= 2, "the system part has the other two"
     for message, blocks in marks.items():

@@ -5,7 +5,7 @@ import pytest
 from holon.adapters.providers.local.prompt import (
     GENERAL,
     SMALL,
-    Line,
+    ChatLine,
     chat_of,
     offered_tools,
     plain_words,
@@ -33,8 +33,8 @@ OPENING = 1 + 2 * len(TAUGHT)
 
 def test_a_small_model_sees_its_own_system_text_and_examples() -> None:
     chat = chat_of(request(user("hi")), SMALL)
-    assert chat.lines[0] == Line("system", f"{SMALL.system_text}{SMALL.command_text}")
-    assert chat.lines[OPENING:] == (Line("user", "hi"),)
+    assert chat.lines[0] == ChatLine("system", f"{SMALL.system_text}{SMALL.command_text}")
+    assert chat.lines[OPENING:] == (ChatLine("user", "hi"),)
     assert [tool.name for tool in chat.tools] == ["ExecCommand"]
 
 
@@ -51,7 +51,7 @@ def test_another_model_sees_the_frame_and_the_tools() -> None:
     chat = chat_of(request(user("hi")), GENERAL)
     assert chat.lines[0].content.startswith("The frame's own words.")
     assert '- ExecCommand: Run a command. Arguments: ["cmd","workdir"]' in chat.lines[0].content
-    assert chat.lines[1:] == (Line("user", "Now.\n\nhi"),)
+    assert chat.lines[1:] == (ChatLine("user", "Now.\n\nhi"),)
     assert [tool.name for tool in chat.tools] == ["ExecCommand", "Sleep"]
 
 
@@ -77,9 +77,9 @@ def test_without_tools_nothing_is_said_about_them() -> None:
 def test_calls_and_results_are_shown_as_the_model_writes_and_reads_them() -> None:
     chat = chat_of(request(user("run it"), called("c1", "echo holon-42"), returned("c1")), SMALL)
     assert chat.lines[OPENING:] == (
-        Line("user", "run it"),
-        Line("assistant", '{"tool": "ExecCommand", "arguments": {"cmd": "echo holon-42"}}'),
-        Line("user", "The command printed:\nholon-42"),
+        ChatLine("user", "run it"),
+        ChatLine("assistant", '{"tool": "ExecCommand", "arguments": {"cmd": "echo holon-42"}}'),
+        ChatLine("user", "The command printed:\nholon-42"),
     )
 
 
@@ -125,7 +125,7 @@ def test_old_messages_are_left_out_and_the_rest_begins_with_the_user() -> None:
     old = [turn for n in range(40) for turn in (user(f"q{n} " + "x" * 60), said(f"a{n}"))]
     chat = chat_of(request(*old, user("newest")), SMALL)
     spoken = chat.lines[OPENING:]
-    assert spoken[-1] == Line("user", "newest")
+    assert spoken[-1] == ChatLine("user", "newest")
     assert spoken[0].role == "user"
     assert chat.left_out_count == 81 - len(spoken) > 0
     assert len(spoken) > 3

@@ -15,7 +15,7 @@ from holon.adapters.providers.wire_request import Endpoint
 from holon.model.providers.attempts import ProviderError, TransportDiagnostics
 from holon.model.providers.models import TransportKind
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptCache,
     PromptFrame,
@@ -90,7 +90,7 @@ def request_for(
     *,
     frame: PromptFrame = FRAME,
     tools: tuple[ToolSpec, ...] = (EXEC, PATCH),
-    turn_start: ConversationPlace | None = None,
+    turn_start: ConversationPosition | None = None,
 ) -> ProviderRequest:
     """A request with the usual frame and tools."""
     return ProviderRequest(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from holon.adapters.providers.openai_responses.request import EncodedMessage, Progress, is_reasoning
 from holon.adapters.providers.openai_responses.transport import (
     ContinuationNote,
+    ContinuationWindow,
     ContinuationWindows,
     OnlyNewItems,
     Plan,
     WholeRequest,
-    Window,
     plan_request,
     scope_of,
 )
@@ -34,7 +34,7 @@ def raws(*names: str) -> list[msgspec.Raw]:
     ]
 
 
-WINDOW: Final = Window(
+WINDOW: Final = ContinuationWindow(
     shape=b"shape", progress=Progress().behind(raws("a", "b")), response_id="resp_1"
 )
 
@@ -51,7 +51,7 @@ def messages_of(*names: str, size: int) -> tuple[EncodedMessage, ...]:
 
 def planned(
     *names: str,
-    window: Window | None = WINDOW,
+    window: ContinuationWindow | None = WINDOW,
     scope: tuple[str, str] | None = SCOPE,
     size: int = 1,
 ) -> Plan:

@@ -11,7 +11,7 @@ from holon.adapters.providers.openai_responses.request import RequestMemo, conti
 from holon.adapters.providers.wire_request import Endpoint
 from holon.model.providers.models import SchemaMode
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptCache,
     PromptFrame,
@@ -273,7 +273,7 @@ def test_a_new_turn_keeps_the_bytes_of_the_history_before_it() -> None:
         )
         for turn in (1, 2)
     ]
-    place = ConversationPlace(message_index=len(history), block_index=0)
+    place = ConversationPosition(message_index=len(history), block_index=0)
     first = whole(OPENAI, request_for((*history, user("One")), frame=frames[0], turn_start=place))
     second = whole(OPENAI, request_for((*history, user("Two")), frame=frames[1], turn_start=place))
     shared = whole(OPENAI, request_for(history)).removesuffix(b"]}")

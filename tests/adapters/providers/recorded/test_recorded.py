@@ -31,8 +31,14 @@ from holon.model.turns.turn import (
 )
 from holon.model.values import CallId
 from holon.ports.journal import NothingToRedact
-from holon.ports.providers import Hear, unheard
-from tests.adapters.providers.recorded.asked import MODEL, OTHER_MODEL, Sayer, asking, saying
+from holon.ports.providers import OnProgress, unheard
+from tests.adapters.providers.recorded.sample_requests import (
+    MODEL,
+    OTHER_MODEL,
+    Sayer,
+    asking,
+    saying,
+)
 
 SECRET = 'sk-0123456789"abcdef'
 RICH = ModelAnswer(
@@ -223,7 +229,7 @@ async def test_an_exchange_that_cannot_be_written_is_a_failure(tmp_path: Path) -
 
 async def test_a_cancelled_exchange_leaves_no_file(tmp_path: Path) -> None:
     class Silent:
-        async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+        async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
             await anyio.sleep_forever()
             return saying("never")
 

@@ -22,7 +22,7 @@ from holon.model.providers.attempts import (
     UsageLimitedError,
 )
 from holon.model.providers.prompt_frame import (
-    ConversationPlace,
+    ConversationPosition,
     PromptBlock,
     PromptFrame,
     ProviderRequest,
@@ -56,12 +56,12 @@ CALLED = AssistantMessage(
     blocks=(ToolUseBlock(call_id=CallId("call_0_0"), name="Look", input={"at": "house"}),)
 )
 LOOKED = UserMessage(blocks=(ToolResultBlock(call_id=CallId("call_0_0"), content="a red house"),))
-START = ConversationPlace(message_index=0, block_index=0)
+START = ConversationPosition(message_index=0, block_index=0)
 SAID = AssistantMessage(blocks=(TextBlock(text="so"),))
 
 
 def request_of(
-    *conversation: ConversationMessage, turn_start: ConversationPlace | None = None
+    *conversation: ConversationMessage, turn_start: ConversationPosition | None = None
 ) -> ProviderRequest:
     """A request as the runtime makes them."""
     return ProviderRequest(
@@ -146,7 +146,7 @@ def test_a_turn_that_opens_behind_old_words_is_chosen_by_its_own() -> None:
         )
     )
     merged = UserMessage(blocks=(TextBlock(text="old words"), TextBlock(text="new words")))
-    start = ConversationPlace(message_index=0, block_index=1)
+    start = ConversationPosition(message_index=0, block_index=1)
     assert text_of(answer(script, request_of(merged, turn_start=start)).blocks) == "about anything"
     assert text_of(answer(script, request_of(merged)).blocks) == "about the old"
 

@@ -14,7 +14,7 @@ import apsw
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import open_store
 from holon.decide.events.audit import audited
-from holon.decide.workspaces import aim_of
+from holon.decide.workspaces import attach_target_of
 from holon.model.agents import (
     AgentIdentity,
     AgentKind,
@@ -78,7 +78,7 @@ from holon.model.turns.transcript import (
 )
 from holon.model.turns.turn import (
     Completed,
-    ModelSpoke,
+    ModelAnswered,
     StopReason,
     TerminalKind,
     ToolReceipt,
@@ -99,11 +99,16 @@ from holon.model.values import (
 )
 from holon.model.wake import Every, TimerRecord, WaitKind, WaitRecord, WaitState, WakeHint
 from holon.model.work import WorkItemRecord
-from holon.model.workspaces import AttachWorkspace, EnterWorkspace, FoundPlace, WorkspaceBindings
+from holon.model.workspaces import (
+    AttachWorkspace,
+    EnterWorkspace,
+    ResolvedDirectory,
+    WorkspaceBindings,
+)
 from tests.support.builders import a_skill_activation, a_turn
 from tests.support.manual_clock import DAWN
 
-PLACE: Final = aim_of(FoundPlace(path="/srv/site"), WorkspaceBindings(), now=DAWN)
+PLACE: Final = attach_target_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=DAWN)
 MAIN: Final = AgentId("main")
 OTHER: Final = AgentId("other")
 BOUND: Final = (
@@ -192,7 +197,7 @@ class Turn:
         uses = tuple(
             ToolUseBlock(call_id=CallId(f"{self.id}-{name}"), name=name, input={}) for name in tools
         )
-        spoke = ModelSpoke(
+        spoke = ModelAnswered(
             blocks=(TextBlock(text="on it"), *uses),
             stop_reason=StopReason.TOOL_USE,
             usage=TokenUsage(input_tokens=3),
@@ -234,7 +239,7 @@ class Turn:
         return ActivateSkill(activation=a_skill_activation(turn, folder="/s"))
 
     def settle(self) -> tuple[Change, ...]:
-        spoke = ModelSpoke(
+        spoke = ModelAnswered(
             blocks=(TextBlock(text="done"),), stop_reason=StopReason.END_TURN, usage=TokenUsage()
         )
         terminal = TurnTerminal(

@@ -1,17 +1,18 @@
-"""Anthropic's event stream, put together to the message it stands for.
+"""Anthropic Messages answers: assemble an event stream and read the message.
 
-Owns:  reading a whole message: its blocks, why it ended, and what it used; the assembly: events in,
-       progress out, and at the end the JSON that `lift` reads.
-Rule 1: a stream is assembled to the same JSON and read here too; there is no second reading.
-Rule 2: a kind of block we did not ask for is refused: it could not be sent back as it came.
-Rule 3: a refusal is the model's word when it has any; its calls are not acted on.
-Rule 4: what the provider did by itself is kept as a pair of call and result, or left out as one.
-Rule 5: usage is a courtesy. What is missing or odd in it counts as zero and fails nothing.
-Rule 6: a message starts once; its blocks start in order, each once, and grow only while open; it
-        stops once, with no block left open. Anything else is refused, never guessed at.
-Rule 7: kinds of events and pieces we do not know are passed over, as the wire asks its readers to.
-Rule 8: usage counts are running totals: the last one told holds. What cannot be read is none.
-Rule 9: an error event is that error, with what had been used until then.
+Owns:  the assembler (events in, progress out, at the end the JSON of the whole message) and the
+       reading of a whole message: blocks, stop reason, usage.
+Rule 1: a stream is assembled to the JSON of an unstreamed message, which is then read by the same
+        code.
+Rule 2: a message starts once; its blocks start in order, each once, and grow only while open; it
+        stops once, with no block open. Anything else is refused.
+Rule 3: unknown event and delta types are ignored, as the protocol requires.
+Rule 4: an error event becomes that error, with the usage counted so far.
+Rule 5: a block type that was not requested is refused: it could not be sent back unchanged.
+Rule 6: a refusal is the model's answer when it has text; its calls are not executed.
+Rule 7: server-side tools are kept as a pair of call and result, or left out as a pair.
+Rule 8: usage counts are running totals, the last one counts. Missing or malformed usage counts as
+        zero and never fails an answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any, Final
 
 from holon.adapters.providers.refusals import refusal_of
 from holon.adapters.providers.wire_answer import (
-    KeptSize,
+    AnswerSizeLimit,
     arguments_in,
     as_list,
     as_object,
@@ -205,7 +206,7 @@ _PIECES: Final = {
 class _OpenBlock:
     """A block whose end has not come."""
 
-    def __init__(self, begun: dict[str, Any], where: str, size: KeptSize) -> None:
+    def __init__(self, begun: dict[str, Any], where: str, size: AnswerSizeLimit) -> None:
         self.kind = text_at(begun, "type", where)
         self.where = where
         self._begun = begun
@@ -266,7 +267,7 @@ class MessageAssembler:
         self._blocks: list[JsonValue] = []
         self._open: dict[int, _OpenBlock] = {}
         self._stopped = False
-        self._size = KeptSize()
+        self._size = AnswerSizeLimit()
 
     @property
     def is_complete(self) -> bool:

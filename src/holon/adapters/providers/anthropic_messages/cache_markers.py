@@ -1,18 +1,18 @@
-"""Where a request tells Anthropic that a cached prefix ends.
+"""Placement of Anthropic cache markers (`cache_control`).
 
-Owns:  the choice of the marked blocks, in the system part and in the conversation.
-Rule 1: a request has at most four markers: that is all the wire takes.
-Rule 2: the rolling marker stands on the last cacheable block up to the end of the last user
-        message, a tool result included: each round extends the prefix the round before it wrote.
-Rule 3: what was said before the running turn ends with a marker of its own. Turn-scoped text
-        follows there and is gone in the next turn, so no later marker of this turn serves that one.
-Rule 4: thinking and blank text cannot carry a marker; the wire refuses it.
+Owns:  the choice of marked blocks in the system part and in the conversation.
+Rule 1: a request has at most four markers, the limit of the API.
+Rule 2: the rolling marker is on the last cacheable block up to the end of the last user message,
+        tool results included: each round extends the prefix that the previous round wrote.
+Rule 3: the history before the running turn ends with a marker of its own. Turn-scoped text follows
+        it and is absent from the next turn, so no later marker of this turn serves that one.
+Rule 4: thinking blocks and blank text cannot carry a marker; the API refuses it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holon.model.providers.prompt_frame import ConversationPlace, PromptBlock
+from holon.model.providers.prompt_frame import ConversationPosition, PromptBlock
 from holon.model.turns.conversation import (
     AssistantBlock,
     ConversationMessage,
@@ -38,7 +38,7 @@ def system_marks(system: Sequence[PromptBlock]) -> frozenset[int]:
 
 
 def conversation_marks(
-    conversation: Sequence[ConversationMessage], turn_start: ConversationPlace | None
+    conversation: Sequence[ConversationMessage], turn_start: ConversationPosition | None
 ) -> Mapping[int, frozenset[int]]:
     """Return the marked blocks of each message that has any, both by their index."""
     ends = (_end_of_last_user_message(conversation), turn_start)
@@ -64,16 +64,16 @@ def is_cacheable(block: UserBlock | AssistantBlock) -> bool:
 
 def _end_of_last_user_message(
     conversation: Sequence[ConversationMessage],
-) -> ConversationPlace | None:
+) -> ConversationPosition | None:
     for index in range(len(conversation) - 1, -1, -1):
         message = conversation[index]
         if isinstance(message, UserMessage):
-            return ConversationPlace(message_index=index, block_index=len(message.blocks))
+            return ConversationPosition(message_index=index, block_index=len(message.blocks))
     return None
 
 
 def _last_cacheable(
-    conversation: Sequence[ConversationMessage], *, before: ConversationPlace
+    conversation: Sequence[ConversationMessage], *, before: ConversationPosition
 ) -> tuple[int, int] | None:
     blocks_count: int | None = before.block_index
     for message_index in range(min(before.message_index, len(conversation) - 1), -1, -1):

@@ -1,23 +1,21 @@
-"""A request, as Anthropic Messages takes it.
+"""The request body of Anthropic Messages.
 
-Owns:  the options that are sent, the beta they need, and the remark on what could be cleared;
-       joining encoded blocks to alternating messages; the request body, its URL and every header
-       but the credential.
-Rule 1: the request itself stays whole and replayable: the provider clears its own view, never ours.
-Rule 2: the remark is a number. It repeats nothing of what a tool returned.
-Rule 3: counting costs what a round adds: results follow their calls in the next message.
-Rule 4: patches are never cleared: the model builds on what it has changed.
-Rule 5: a message is written once, and again only when its markers move.
-Rule 6: neighbours of one role become one message. The first and the last message are the user's.
-Rule 7: roles alternate and begin and end with the user; neighbours of one role are joined; the tool
-        results of a message come first in it.
-Rule 8: thinking goes back word for word, and only to where it came from. Foreign thinking is left
-        out, and so is a thought that was cut off before its signature, which the wire would refuse
-        with all that follows; a message that was nothing else disappears.
-Rule 9: what cannot be said on this wire is said in the nearest form it takes: a blank text is left
-        out, ids and names lose characters it refuses, unreadable arguments become an object.
-Rule 10: but for the markers, the same layout gives the same bytes, and a longer conversation begins
-         with the bytes of the shorter one.
+Owns:  the body, the URL, every header but the credential, the context-editing options with their
+       beta flag, and the cache of encoded messages.
+Rule 1: roles alternate, and the first and the last message are the user's; adjacent messages of one
+        role are joined, with tool results first.
+Rule 2: thinking is returned verbatim, and only to the endpoint it came from. Foreign thinking is
+        left out, and so is thinking that was cut off before its signature, which the API would
+        refuse together with everything after it; a message with nothing else disappears.
+Rule 3: what the API does not accept is sent in the nearest accepted form: blank text is left out,
+        ids and names lose forbidden characters, unreadable arguments become an object.
+Rule 4: apart from markers, the same layout gives the same bytes, and a longer conversation begins
+        with the bytes of the shorter one. A message is encoded once, and again only when its
+        markers move.
+Rule 5: context editing leaves the request whole and replayable: the provider clears its own view,
+        never ours. Patches are never cleared, because the model builds on what it has changed.
+Rule 6: the estimate of clearable context is a number and quotes no tool result. Counting costs only
+        what a round adds, because results follow their calls in the next message.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -33,10 +31,10 @@ from holon.adapters.providers.anthropic_messages.cache_markers import (
 )
 from holon.adapters.providers.wire_request import (
     ContextEditing,
+    ConversationTextCache,
     Endpoint,
-    JoinedConversations,
     Marks,
-    Piece,
+    MessageText,
     ToolCatalogs,
     plain_name,
 )
@@ -85,7 +83,7 @@ class ClearableResults:
     """What could be cleared of each conversation, counted on as it grows."""
 
     def __init__(self) -> None:
-        self._counted = JoinedConversations(start=0)  # bytes of all results that are not kept
+        self._counted = ConversationTextCache(start=0)  # bytes of all results that are not kept
 
     def note(
         self, key: Hashable, conversation: tuple[ConversationMessage, ...], editing: ContextEditing
@@ -99,9 +97,9 @@ class ClearableResults:
     ) -> int:
         """Return how many bytes of tool results are old enough to be cleared."""
 
-        def count(index: int, so_far: int) -> Piece[int]:
+        def count(index: int, so_far: int) -> MessageText[int]:
             calls = _calls_of(conversation[index - 1]) if index else ()
-            return Piece(b"", so_far + _result_bytes(conversation[index], calls))
+            return MessageText(b"", so_far + _result_bytes(conversation[index], calls))
 
         counts = self._counted.joined(key, conversation, count).notes
         whole = counts[-1] if counts else 0
@@ -165,7 +163,7 @@ class EncodedMessages:
 
     def __init__(self, lower: LowerMessage) -> None:
         self._lower = lower
-        self._joined = JoinedConversations(start=_NOBODY)
+        self._joined = ConversationTextCache(start=_NOBODY)
 
     def between(
         self,
@@ -178,14 +176,14 @@ class EncodedMessages:
     ) -> bytes:
         """Return the JSON list of messages with something before and behind it, copied once."""
 
-        def write(index: int, spoke_last: str) -> Piece[str]:
+        def write(index: int, spoke_last: str) -> MessageText[str]:
             message = conversation[index]
             blocks = self._lower(message, marks.get(index, _UNMARKED))
             if not blocks:
-                return Piece(b"", spoke_last)
+                return MessageText(b"", spoke_last)
             speaks = "user" if isinstance(message, UserMessage) else "assistant"
             text = msgspec.json.encode(blocks)[1:-1]
-            return Piece(_LEAD[spoke_last, speaks] + text, speaks)
+            return MessageText(_LEAD[spoke_last, speaks] + text, speaks)
 
         joined = self._joined.joined(key, conversation, write, marks=marks)
         spoke_last = joined.notes[-1] if joined.notes else _NOBODY

@@ -1,9 +1,9 @@
-"""Anthropic Messages: one attempt at one model.
+"""The Anthropic Messages provider: one attempt at one model.
 
-Owns:  binding lowering, the exchange and lifting together.
-Rule 1: the reply says what it is: an event stream is consumed as one and JSON is read as JSON,
-        whichever was asked for.
-Rule 2: nothing of a conversation is kept but its encoding, so a lost attempt leaves nothing behind.
+Owns:  connecting the request, the HTTP exchange and the answer.
+Rule 1: the response decides how it is read: an event stream as a stream and JSON as JSON, whichever
+        was requested.
+Rule 2: only encoded conversation text is kept between attempts, so a lost attempt leaves no state.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from holon.model.providers.attempts import ProviderError, TransportDiagnostics
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import JsonValue
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 
 class AnthropicMessages:
@@ -35,7 +35,7 @@ class AnthropicMessages:
         self._authorization = authorization
         self._memo = RequestMemo(endpoint)
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round."""
         lowered = lower(self._endpoint, request, self._memo)
         call = HttpCall(
@@ -48,7 +48,7 @@ class AnthropicMessages:
         with _noting(lowered.notes):
             async with self._exchange.open(call) as reply:
                 with blaming(reply):
-                    message = await _message(reply, hear)
+                    message = await _message(reply, on_progress)
                     answer = lift(
                         message,
                         origin=self._endpoint.thinking_origin,
@@ -58,7 +58,7 @@ class AnthropicMessages:
         return msgspec.structs.replace(told, diagnostics=_noted(told.diagnostics, lowered.notes))
 
 
-async def _message(reply: HttpReply, hear: Hear) -> JsonValue:
+async def _message(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
     if not reply.is_event_stream:
         return await json_of(reply)
     assembler = MessageAssembler()
@@ -66,7 +66,7 @@ async def _message(reply: HttpReply, hear: Hear) -> JsonValue:
         async for event in events:
             progress = assembler.feed(event)
             if progress is not None:
-                hear(progress)
+                on_progress(progress)
             if assembler.is_complete:
                 break
     return assembler.message()

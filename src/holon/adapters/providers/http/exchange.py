@@ -1,14 +1,14 @@
-"""How a broken exchange is told: whatever broke it becomes a ProviderError.
+"""The HTTP exchange between a provider protocol and an HTTP client.
 
-Owns:  what a wire asks for and what it gets. The client behind it is http_client, the only module
-       that drives the HTTP library; a wire never sees it; what is known of a running exchange, and
-       what is said of its end. What an error means is for the client to say whose error it is.
+Owns:  the call and the reply as a protocol sees them, the facts recorded about a running exchange,
+       and the ProviderError made of a failure. The clients (local_client, remote_client) map their
+       own exceptions.
 Rule 1: redirects are never followed: a credential goes only where it was configured to go.
-Rule 2: an answer is read up to its cap and no further; a silent stream is cut by the idle timeout,
-        and one that only ever shows that it is alive by the longest time a stream may take.
-Rule 3: what leaves here (errors, diagnostics) carries no header and no body, only named facts.
-Rule 4: the stage is where the exchange stood, so connect, head and body failures stay apart.
-Rule 5: an error that may quote a header or an address is named by its class alone.
+Rule 2: a body is read up to its cap; a silent stream is ended by the idle timeout, and one that
+        only sends keep-alives by the maximum stream duration.
+Rule 3: errors and diagnostics carry no header and no body, only named facts.
+Rule 4: the stage tells connect, head and body failures apart.
+Rule 5: an exception that may quote a header or an address is named by its class only.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -97,7 +97,7 @@ _REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray
 UNSENDABLE: Final = "the provider's address or a header of the request cannot be used"
 
 
-class Meaning(NamedTuple):
+class ErrorMeaning(NamedTuple):
     """What an error says of an exchange."""
 
     kind: type[ProviderError]
@@ -190,7 +190,7 @@ def quotes_the_request(error: BaseException) -> bool:
 
 def broken_exchange(
     error: Exception,
-    meaning: Meaning,
+    meaning: ErrorMeaning,
     facts: ExchangeFacts,
     *,
     is_quoting: Callable[[BaseException], bool] = quotes_the_request,

@@ -1,16 +1,16 @@
-"""HTTP to servers on this machine: plain, direct, and with little between a wire and the socket.
+"""The HTTP client for servers on this machine, and the choice between it and the general client.
 
-Owns:  connections to this machine, kept while they can be used again; which client a call goes to,
-       and that the HTTP library is loaded only for calls that need it: it is most of what a wire
-       costs to import.
-Rule 1: only addresses that name this machine by themselves are spoken to, so nothing leaves it and
-        no proxy is ever asked.
-Rule 2: redirects are not followed. A head, a header or a chunk that is not proper HTTP ends the
-        exchange; nothing is guessed.
-Rule 3: a connection is used again only when its answer was read to the end that was announced.
+A model server on this machine answers in less time than a general client takes to send a request,
+so these calls have a small client of their own. Everything else (TLS, proxies) goes through
+remote_client.
 
-A model that runs next to us answers in less time than a general client takes to ask, so these
-calls have a client of their own. Everything else (certificates, proxies) is for http_client.
+Owns:  connections to loopback addresses and their reuse; the exchange that routes each call, and
+       loads the HTTP library only for calls that need it: it is most of a protocol's import cost.
+Rule 1: only addresses that are loopback by themselves are contacted, so nothing leaves the machine
+        and no proxy is used.
+Rule 2: redirects are not followed. A malformed head, header or chunk ends the exchange; nothing is
+        guessed.
+Rule 3: a connection is reused only when its response was read to the announced end.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ import anyio
 
 from holon.adapters.providers.http.exchange import (
     UNSENDABLE,
+    ErrorMeaning,
     ExchangeFacts,
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    Meaning,
     broken_exchange,
     is_usable_url,
     public_url,
 )
 from holon.adapters.providers.http.reply import (
     CappedReply,
-    Judge,
-    Patience,
+    ErrorMapping,
+    ReplyTimeouts,
     headers_of,
     in_time,
     refusal,
@@ -206,7 +206,7 @@ class LocalHttpExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = Patience.since(anyio.current_time(), self._timeouts, _JUDGE)
+        patience = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _JUDGE)
         request = _request(call, facts)
         connection = await self._connected(call, facts, patience.deadline_s)
         body: _Body | None = None
@@ -252,8 +252,10 @@ class LocalHttpExchange:
             connection.close()
 
 
-_TOO_SLOW: Final = Meaning(ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long")
-_NO_CONNECTION: Final = Meaning(
+_TOO_SLOW: Final = ErrorMeaning(
+    ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
+)
+_NO_CONNECTION: Final = ErrorMeaning(
     ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
 )
 
@@ -262,14 +264,14 @@ def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
     """Return the ProviderError for what broke an exchange after it was connected."""
     in_body = facts.stage is ExchangeStage.RESPONSE_BODY
     stage = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
-    meaning = Meaning(ProviderUnreachableError, stage, "the connection broke")
+    meaning = ErrorMeaning(ProviderUnreachableError, stage, "the connection broke")
     if isinstance(error, NotHttpError):
         said = "the provider does not speak proper HTTP"
-        meaning = Meaning(UnreadableResponseError, stage, said)
+        meaning = ErrorMeaning(UnreadableResponseError, stage, said)
     return broken_exchange(error, meaning, facts)
 
 
-_JUDGE: Final = Judge((OSError, NotHttpError), _told)
+_JUDGE: Final = ErrorMapping((OSError, NotHttpError), _told)
 
 
 def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:
@@ -278,14 +280,14 @@ def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:
     target = f"{place.path or '/'}{'?' if place.query else ''}{place.query}"
     lines = [f"{name}: {value}" for name, value in headers_of(call).items()]
     if not all(_HEADER.fullmatch(line) for line in lines):
-        unsendable = Meaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
+        unsendable = ErrorMeaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
         raise broken_exchange(ValueError("a header"), unsendable, facts) from None
     first = [f"POST {target} HTTP/1.1", f"host: {place.netloc}"]
     last = [f"content-length: {len(call.body)}", "", ""]
     return "\r\n".join([*first, *lines, *last]).encode("ascii") + call.body
 
 
-class Exchanges:
+class RoutingExchange:
     """An HttpExchange for any address. Close it at the end."""
 
     def __init__(self, timeouts: ExchangeTimeouts, *, clock: Clock) -> None:

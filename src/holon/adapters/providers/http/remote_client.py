@@ -1,11 +1,11 @@
-"""The real HTTP exchange, over httpx2.
+"""The general HTTP client, over httpx2.
 
-Owns:  the one mapping from the library's errors to what is said of an exchange; the client, its
-       limits and its timeouts. Among the providers only this and library_errors, which says what
-       its errors mean, import the HTTP library.
-Rule 1: whatever the library may raise has a row; the last row is a connection that broke.
-Rule 2: redirects are not followed, certificates are verified: a credential goes only where it was
-        configured to go. The operator's proxy is used, except for addresses of this machine.
+Owns:  the client with its limits and timeouts, and the mapping of its exceptions. Only this module
+       imports the HTTP library.
+Rule 1: every exception the library may raise has a row in the mapping; the last row is a broken
+        connection.
+Rule 2: redirects are not followed and certificates are verified: a credential goes only where it
+        was configured to go. The operator's proxy is used, except for addresses of this machine.
 """
 
 from collections.abc import AsyncIterator
@@ -17,11 +17,11 @@ import httpx2
 
 from holon.adapters.providers.http.exchange import (
     UNSENDABLE,
+    ErrorMeaning,
     ExchangeFacts,
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    Meaning,
     broken_exchange,
     is_usable_url,
     public_url,
@@ -29,8 +29,8 @@ from holon.adapters.providers.http.exchange import (
 )
 from holon.adapters.providers.http.reply import (
     CappedReply,
-    Judge,
-    Patience,
+    ErrorMapping,
+    ReplyTimeouts,
     headers_of,
     in_time,
     refusal,
@@ -68,40 +68,50 @@ def _is_quoting(error: BaseException) -> bool:
     return is_librarys or quotes_the_request(error)
 
 
-def _meaning_of(error: Exception, stage: ExchangeStage) -> Meaning:
+def _meaning_of(error: Exception, stage: ExchangeStage) -> ErrorMeaning:
     """Name the class, the stage and the sentence. First matching row wins."""
     in_body = stage is ExchangeStage.RESPONSE_BODY
     reading = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
     match error:
         case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
-            return Meaning(ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long")
+            return ErrorMeaning(
+                ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
+            )
         case httpx2.WriteTimeout():
-            return Meaning(ProviderTimeoutError, ExchangeStage.REQUEST, "sending took too long")
+            return ErrorMeaning(
+                ProviderTimeoutError, ExchangeStage.REQUEST, "sending took too long"
+            )
         case httpx2.TimeoutException():
-            return Meaning(ProviderTimeoutError, reading, "the provider kept us waiting too long")
+            return ErrorMeaning(
+                ProviderTimeoutError, reading, "the provider kept us waiting too long"
+            )
         case httpx2.ConnectError() | httpx2.ProxyError():
-            return Meaning(ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect")
+            return ErrorMeaning(
+                ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
+            )
         case httpx2.WriteError():
-            return Meaning(ProviderUnreachableError, ExchangeStage.REQUEST, "the connection broke")
+            return ErrorMeaning(
+                ProviderUnreachableError, ExchangeStage.REQUEST, "the connection broke"
+            )
         case httpx2.RemoteProtocolError() if not _ended_early(error):
-            return Meaning(
+            return ErrorMeaning(
                 UnreadableResponseError, reading, "the provider does not speak proper HTTP"
             )
         case httpx2.DecodingError():
-            return Meaning(UnreadableResponseError, reading, "the answer's encoding is broken")
+            return ErrorMeaning(UnreadableResponseError, reading, "the answer's encoding is broken")
         case httpx2.LocalProtocolError() | httpx2.UnsupportedProtocol() | httpx2.InvalidURL():
-            return Meaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
+            return ErrorMeaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
         case ValueError() if not isinstance(error, OSError):  # a certificate error is both
-            return Meaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
+            return ErrorMeaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
         case _:
-            return Meaning(ProviderUnreachableError, reading, "the connection broke")
+            return ErrorMeaning(ProviderUnreachableError, reading, "the connection broke")
 
 
 def _ended_early(error: Exception) -> bool:
     return str(error).lower().startswith(_ENDED_EARLY)
 
 
-_JUDGE: Final = Judge(LIBRARY_ERRORS, library_error)
+_JUDGE: Final = ErrorMapping(LIBRARY_ERRORS, library_error)
 _THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
@@ -131,7 +141,7 @@ class HttpClientExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = Patience.since(anyio.current_time(), self._timeouts, _JUDGE)
+        patience = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _JUDGE)
         response = await self._send(call, facts, patience.deadline_s)
         facts.received_head(response.status_code, response.headers, bytes_sent=len(call.body))
         headers = {name.lower(): value for name, value in response.headers.items()}

@@ -1,14 +1,14 @@
-"""A reply on its way in, the same for every client.
+"""Reading an HTTP reply: caps, deadlines, credential masking. Shared by both clients.
 
-Owns:  what is sent with every call, the caps and deadlines of a body, and the mask over what a
-       server says back; reading a reply's body, and putting what is known of the exchange on errors
-       and answers.
-Rule 1: a body is read up to its cap and no further. A whole answer has one deadline; a stream may
-        last, but not fall silent, nor last for ever. A stream's cap is wider: it says most things
-        more than once, and what is kept of it has a cap of its own.
-Rule 2: the credential of a call is masked in whatever the server says back before anyone reads it.
-Rule 3: an error inside a 200 is that error, not an answer of the wrong shape.
-Rule 4: no ProviderError leaves without diagnostics once a reply was there.
+Owns:  the headers of every call, the caps and deadlines of a body, the masking of credentials in
+       replies, and attaching exchange facts to errors and answers.
+Rule 1: a body is read up to its cap. A whole answer has one deadline; a stream may last, but
+        neither stay silent nor last for ever. The cap of a stream is wider, because it repeats most
+        content; what is kept of it has a cap of its own.
+Rule 2: the credential of a call is masked in everything the server returns, before any code reads
+        it.
+Rule 3: an error inside a 200 becomes that error, not a malformed answer.
+Rule 4: once a reply exists, every ProviderError carries diagnostics.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -53,23 +53,23 @@ _CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordin
 _MASK: Final = b"[redacted]"
 
 
-class Judge(msgspec.Struct, frozen=True):
+class ErrorMapping(msgspec.Struct, frozen=True):
     """The errors a client raises, and what it says of them."""
 
     errors: tuple[type[Exception], ...]
     told: Callable[[Exception, ExchangeFacts], ProviderError]
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class ReplyTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """How long a reply is waited for, and who says what went wrong meanwhile."""
 
     deadline_s: float
     idle_s: float
     stream_deadline_s: float
-    judge: Judge
+    judge: ErrorMapping
 
     @classmethod
-    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: Judge) -> Self:
+    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: ErrorMapping) -> Self:
         """Return the patience with an exchange that began at a moment."""
         return cls(
             deadline_s=began_s + timeouts.answer_ms / SECOND_MS,
@@ -79,7 +79,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Pieces(Protocol):
+class BodyChunks(Protocol):
     """A body as a client brings it."""
 
     def __anext__(self) -> Awaitable[bytes]:
@@ -97,9 +97,9 @@ class CappedReply:
     def __init__(
         self,
         headers: Mapping[str, str],
-        pieces: Pieces,
+        pieces: BodyChunks,
         facts: ExchangeFacts,
-        patience: Patience,
+        patience: ReplyTimeouts,
     ) -> None:
         self._headers = headers
         self._pieces = pieces
@@ -167,7 +167,10 @@ class CappedReply:
 
 
 async def in_time(
-    act: Callable[[], Awaitable[_Done]], facts: ExchangeFacts, deadline_s: float, judge: Judge
+    act: Callable[[], Awaitable[_Done]],
+    facts: ExchangeFacts,
+    deadline_s: float,
+    judge: ErrorMapping,
 ) -> _Done:
     """Do one step of an exchange, every way it can fail mapped."""
     try:

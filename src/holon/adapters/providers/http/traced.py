@@ -1,10 +1,10 @@
-"""Exchanges with providers, told to the log.
+"""A provider wrapper that logs each exchange.
 
-Owns:  the provider that asks another one and logs how it went, and the two lines it logs.
-Rule 1: a trace holds facts about an exchange (sizes, times, ids), never a header or a body. It
-        goes through the redactor like everything that is written down.
-Rule 2: one exchange is one line of JSON behind a fixed word, whatever a server put into its facts.
-Rule 3: tracing changes nothing: the answer, the failure and a cancellation go through as they are.
+Owns:  the two log lines: one for an exchange, one for a failure.
+Rule 1: a trace holds facts (sizes, durations, ids), never a header or a body, and passes the
+        redactor.
+Rule 2: an exchange is one line of JSON after a fixed word, whatever a server put into its facts.
+Rule 3: tracing changes nothing: answers, failures and cancellation pass through.
 """
 
 import logging
@@ -24,7 +24,7 @@ from holon.model.record import Record
 from holon.model.turns.turn import ModelAnswer
 from holon.ports.clock import Clock
 from holon.ports.journal import Redactor
-from holon.ports.providers import Hear, Provider
+from holon.ports.providers import OnProgress, Provider
 
 LOGGER_NAME: Final = __name__
 SUCCEEDED: Final = "succeeded"
@@ -76,12 +76,12 @@ class TracedProvider:
         self._model_ref = str(model_ref)
         self._tracing = tracing
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return what the other provider says."""
         began_ns = self._tracing.clock.monotonic_ns()
         end: ModelAnswer | ProviderError | None = None
         try:
-            end = await self._provider.answer(request, hear)
+            end = await self._provider.answer(request, on_progress)
         except ProviderError as error:
             end = error
             raise

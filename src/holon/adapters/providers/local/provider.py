@@ -1,16 +1,16 @@
-"""A grammar under which a model can say anything, but can only make valid calls.
+"""The local provider, and the grammar that constrains its tool calls.
 
-Owns:  the GBNF text llama.cpp decodes under, made of the JSON schemas of the offered tools; the
-       provider that takes a conversation one round further with an engine and a profile; the checks
-       that cost nothing, and putting weights, engine and profile together.
-Rule 1: an answer that begins with `{` is a call: one offered tool, arguments of its schema. Any
-        other answer is words.
+Owns:  the provider that takes a conversation one round further; the GBNF grammar compiled from the
+       JSON schemas of the offered tools; opening a model after cheap checks.
+Rule 1: an answer that begins with `{` is a call: one offered tool with arguments of its schema. Any
+        other answer is text.
 Rule 2: whitespace is fixed, so that a model cannot spend its answer on indentation.
-Rule 3: what the grammar cannot express (patterns, ranges) is left to the tool's own check; a schema
-        nested deeper than _DEPTH_MAX is any JSON from there on.
-Rule 4: words are heard as they are written; a call is not, because half of it means nothing.
-Rule 5: a chat that turns out too long for the context is shown shorter before the round is failed.
-Rule 6: opening reads a few bytes and starts nothing: the weights are loaded by the first request.
+Rule 3: what the grammar cannot express (patterns, ranges) is left to the tool's own validation; a
+        schema nested deeper than _DEPTH_MAX accepts any JSON from there on.
+Rule 4: text is reported as progress while it is generated; a call is not, because half a call means
+        nothing.
+Rule 5: a chat that exceeds the context is retried shorter before the round fails.
+Rule 6: opening reads a few bytes and starts nothing: the first request loads the weights.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,15 +19,15 @@ from typing import Final
 import msgspec
 
 from holon.adapters.providers.local.engine import (
+    GeneratedText,
     LocalEngine,
-    Written,
     begins_call,
     find_weights,
     lift,
     next_call_id,
     require_engine,
 )
-from holon.adapters.providers.local.prompt import Chat, Profile, chat_of, profile_for
+from holon.adapters.providers.local.prompt import LocalChat, Profile, chat_of, profile_for
 from holon.model.limits import LOCAL_THREADS_COUNT_DEFAULT
 from holon.model.providers.attempts import (
     ContextTooLongError,
@@ -40,7 +40,7 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.tools import ToolSpec
 from holon.model.turns.turn import ModelAnswer, TextGrew
 from holon.model.values import JsonValue
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 _DEPTH_MAX: Final = 6
 _REPEATED_COUNT_MAX: Final = 512  # llama.cpp writes repetitions out, and refuses long ones
@@ -198,10 +198,10 @@ class LocalProvider:
         self._engine = engine
         self._profile = profile
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round."""
         try:
-            chat, written = await self._written(request, hear)
+            chat, written = await self._written(request, on_progress)
         except ProviderError as error:
             error.diagnostics = self._diagnostics(stage=ExchangeStage.REQUEST)
             raise
@@ -213,17 +213,19 @@ class LocalProvider:
             diagnostics=msgspec.structs.replace(self._diagnostics(), notes=notes),
         )
 
-    async def _written(self, request: ProviderRequest, hear: Hear) -> tuple[Chat, Written]:
+    async def _written(
+        self, request: ProviderRequest, on_progress: OnProgress
+    ) -> tuple[LocalChat, GeneratedText]:
         for shrink in _SHRINKS:
             chat = chat_of(request, self._profile, shrink=shrink)
             try:
-                return chat, await self._write(chat, hear)
+                return chat, await self._write(chat, on_progress)
             except ContextTooLongError as error:
                 refused = error
         raise refused
 
-    async def _write(self, chat: Chat, hear: Hear) -> Written:
-        listening = _Listening(hear, may_call=bool(chat.tools))
+    async def _write(self, chat: LocalChat, on_progress: OnProgress) -> GeneratedText:
+        listening = _ProgressFilter(on_progress, may_call=bool(chat.tools))
         return await self._engine.write(
             [{"role": line.role, "content": line.content} for line in chat.lines],
             grammar=self._grammar(chat),
@@ -231,7 +233,7 @@ class LocalProvider:
             on_text=listening.hear,
         )
 
-    def _grammar(self, chat: Chat) -> str | None:
+    def _grammar(self, chat: LocalChat) -> str | None:
         if not chat.tools and not chat.keep_to_words:
             return None
         return grammar_of(chat.tools, self._profile)
@@ -242,11 +244,11 @@ class LocalProvider:
         )
 
 
-class _Listening:
+class _ProgressFilter:
     """Passes words on and keeps calls back."""
 
-    def __init__(self, hear: Hear, *, may_call: bool) -> None:
-        self._hear = hear
+    def __init__(self, on_progress: OnProgress, *, may_call: bool) -> None:
+        self._on_progress = on_progress
         self._may_call = may_call
         self._begun = ""
 
@@ -254,7 +256,7 @@ class _Listening:
         """Take a little more of the answer."""
         self._begun = self._begun or text.lstrip()
         if self._begun and not (self._may_call and begins_call(self._begun)):
-            self._hear(TextGrew(text=text))
+            self._on_progress(TextGrew(text=text))
 
 
 def open_local_model(model: str, threads: int = LOCAL_THREADS_COUNT_DEFAULT) -> LocalProvider:

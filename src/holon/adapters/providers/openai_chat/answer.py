@@ -1,17 +1,17 @@
-"""A Chat Completions answer in the runtime's form.
+"""Chat Completions answers: assemble a stream and read the answer.
 
-Owns:  reading the decoded JSON. Pure; a stream is assembled to the same JSON first; folding chunks
-       into the JSON a whole answer would have been, with progress on the way.
-Rule 1: calls are what `tool_calls` says. A call some server let slip into the text stays text.
-Rule 2: calls present mean the model stopped for tools, whatever the server calls it, unless the
-        answer was cut off.
-Rule 3: an answer the server broke off is its failure, which may pass, and not what it had said.
-Rule 4: usage that cannot be read is no usage. It never costs the answer.
-Rule 5: the answer is complete once a finish reason came. A stream that ends before is a protocol
-        error, `[DONE]` or not; one that ends after it without `[DONE]` is fine.
-Rule 6: pieces of a call belong together by their index. A new id under an index already in use is a
-        new call, because some servers number every call 0; a server that gives no index at all
-        tells calls apart by id.
+Owns:  folding chunks into the JSON of a whole answer, with progress on the way, and reading that
+       JSON.
+Rule 1: calls are what `tool_calls` holds. A call that a server leaked into the text stays text.
+Rule 2: when calls are present the model stopped for tools, whatever `finish_reason` says, unless
+        the answer was cut off.
+Rule 3: an answer the server broke off is a transient server failure, and its partial text is
+        dropped.
+Rule 4: unreadable usage counts as absent and never fails an answer.
+Rule 5: an answer is complete once a finish reason arrived. A stream that ends before is a protocol
+        error, with or without `[DONE]`; one that ends after it without `[DONE]` is fine.
+Rule 6: fragments of a call belong together by index. A new id under an index in use is a new call,
+        because some servers number every call 0; without any index, calls are told apart by id.
 """
 
 from typing import Any, Final
@@ -21,8 +21,8 @@ import msgspec
 from holon.adapters.providers.refusals import refusal_inside_200
 from holon.adapters.providers.wire_answer import (
     OPENING,
-    GrowingText,
-    KeptSize,
+    AnswerSizeLimit,
+    ThinkingSplitter,
     arguments_in,
     as_list,
     as_object,
@@ -169,7 +169,7 @@ def _usage(whole: dict[str, Any]) -> TokenUsage | None:
         return None
 
 
-class _GrowingCall(msgspec.Struct, kw_only=True):
+class _PartialCall(msgspec.Struct, kw_only=True):
     call_id: str = ""
     name: str = ""
     fragments: list[str] = msgspec.field(default_factory=list)
@@ -186,12 +186,12 @@ class ChatStream:
     def __init__(self) -> None:
         self.is_done = False  # nothing of interest comes after this
         self._texts: dict[str, list[str]] = {}
-        self._content = GrowingText()
-        self._calls: list[_GrowingCall] = []
-        self._at_index: dict[int, _GrowingCall] = {}
+        self._content = ThinkingSplitter()
+        self._calls: list[_PartialCall] = []
+        self._at_index: dict[int, _PartialCall] = {}
         self._finish_reason: str | None = None
         self._usage: JsonValue = None
-        self._size = KeptSize()
+        self._size = AnswerSizeLimit()
 
     def feed(self, event: SseEvent) -> list[AnswerProgress]:
         """Take one event and return what grew."""
@@ -258,7 +258,7 @@ class ChatStream:
             )
         return CallGrew(call_id=call.call_id, name=call.name, fragment=fragment)
 
-    def _call_for(self, index: JsonValue, call_id: str) -> _GrowingCall:
+    def _call_for(self, index: JsonValue, call_id: str) -> _PartialCall:
         if index is None:
             same = (call for call in reversed(self._calls) if call_id in ("", call.call_id))
             found = next(same, None)
@@ -267,7 +267,7 @@ class ChatStream:
         else:
             raise UnreadableResponseError("`index` in a tool call is not a number")
         if found is None or (call_id and found.call_id and found.call_id != call_id):
-            found = _GrowingCall()
+            found = _PartialCall()
             self._calls.append(found)
         if len(self._calls) > PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
             raise UnreadableResponseError(

@@ -1,10 +1,10 @@
-"""A request in the Chat Completions form.
+"""The request body of Chat Completions.
 
-Owns:  the JSON body. Pure; what was encoded for an earlier request comes from the memo.
-Rule 1: always the whole history: this wire has no continuation.
-Rule 2: tool results directly follow the calls they answer; words of the same message come after.
-Rule 3: reasoning goes back only to the endpoint it came from, under the name it came by.
-Rule 4: a call goes back under a name the wire takes, also where the model made one up.
+Owns:  the JSON body. Pure; messages encoded for an earlier request come from the memo.
+Rule 1: every request carries the whole history: this API has no continuation.
+Rule 2: tool results directly follow their calls; text of the same message comes after.
+Rule 3: reasoning is returned only to the endpoint it came from, under the field name it came by.
+Rule 4: a call is sent under a name the API accepts, even where the model invented one.
 """
 
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ import msgspec
 
 from holon.adapters.providers.wire_answer import CLOSING, OPENING
 from holon.adapters.providers.wire_request import (
+    ConversationTextCache,
     Endpoint,
-    JoinedConversations,
-    Piece,
+    MessageText,
     ToolCatalogs,
     plain_name,
 )
@@ -51,7 +51,7 @@ class RequestMemo:
     """Remembers encoded conversations and tool catalogs of one endpoint."""
 
     def __init__(self) -> None:
-        self.conversations = JoinedConversations[None](start=None)
+        self.conversations = ConversationTextCache[None](start=None)
         self.tools = ToolCatalogs()
 
 
@@ -73,9 +73,9 @@ def lower(
     layout = layout_of(request)
     origin = endpoint.thinking_origin
 
-    def write(index: int, _: None) -> Piece[None]:
+    def write(index: int, _: None) -> MessageText[None]:
         items = _items(layout.conversation[index], origin)
-        return Piece(b"," + msgspec.json.encode(items)[1:-1], None)
+        return MessageText(b"," + msgspec.json.encode(items)[1:-1], None)
 
     joined = memo.conversations.joined(request.agent_id, layout.conversation, write)
     system = _system(layout.system)

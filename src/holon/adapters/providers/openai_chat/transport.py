@@ -1,7 +1,7 @@
-"""Chat Completions over HTTP.
+"""The Chat Completions provider over HTTP.
 
-Owns:  binding lowering, the exchange and lifting for one endpoint.
-Rule 1: the reply decides how it is read: an event stream as one, anything else as JSON.
+Owns:  connecting request, exchange and answer for one endpoint.
+Rule 1: the response decides how it is read: an event stream as a stream, anything else as JSON.
 """
 
 from contextlib import aclosing
@@ -21,7 +21,7 @@ from holon.adapters.providers.wire_request import Authorization, Endpoint
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import JsonValue
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 
 class OpenAiChatTransport:
@@ -41,16 +41,16 @@ class OpenAiChatTransport:
         self._memo = RequestMemo()
         self._refused = refused or RefusedParameters()
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round."""
         return await self._refused.answer(
             self._endpoint.provider,
             lambda without: lower(self._endpoint, request, self._memo, without=without),
-            lambda lowered: self._send(request, lowered, hear),
+            lambda lowered: self._send(request, lowered, on_progress),
         )
 
     async def _send(
-        self, request: ProviderRequest, lowered: LoweredRequest, hear: Hear
+        self, request: ProviderRequest, lowered: LoweredRequest, on_progress: OnProgress
     ) -> ModelAnswer:
         endpoint = self._endpoint
         call = HttpCall(
@@ -63,7 +63,7 @@ class OpenAiChatTransport:
         async with self._exchange.open(call) as reply:
             with blaming(reply):
                 if reply.is_event_stream:
-                    value = await _streamed(reply, hear)
+                    value = await _streamed(reply, on_progress)
                 else:
                     value = await json_of(reply)
                 answer = lift(
@@ -74,14 +74,14 @@ class OpenAiChatTransport:
             return completed(answer, reply)
 
 
-async def _streamed(reply: HttpReply, hear: Hear) -> JsonValue:
+async def _streamed(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
     from holon.adapters.providers.openai_chat.answer import ChatStream  # not every reply is one
 
     stream = ChatStream()
     async with aclosing(events_of(reply)) as events:
         async for event in events:
             for progress in stream.feed(event):
-                hear(progress)
+                on_progress(progress)
             if stream.is_done:
                 break
     return stream.whole()

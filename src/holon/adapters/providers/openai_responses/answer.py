@@ -1,20 +1,19 @@
-"""A Responses API answer as the one answer form of the runtime.
+"""Responses API answers, for both OpenAI transports: assemble a stream, read the response.
 
-Owns:  reading a response that has ended, streamed or not, for both OpenAI wires; which events end a
-       response, and what the others add to it. Shared by both OpenAI wires; which of the two forms
-       a reply has, and what reading it depends on, for both OpenAI wires.
-Rule 1: a response that failed, or ended early for anything but its length, is an error of its own
-        class; what was said until the length ran out is an answer.
-Rule 2: a call that waits for a result and was not offered is refused: without the result the
-        provider takes no further request. What the provider did by itself is kept as it is; other
-        kinds of items that are new to us are left out.
-Rule 3: usage that cannot be read is no usage. It never costs the answer.
-Rule 4: the result is the same JSON that an answer without streaming has, so there is one lifting.
-Rule 5: what the terminal event says stands; where its output is empty, the finished items told
-        before it are the output, in their own order.
-Rule 6: an item told twice counts once.
-Rule 7: a feed that stops before its terminal event breaks the contract, however much it said.
-Rule 8: an event feed is read as one even where its content type was lost on the way.
+Owns:  which events end a response and what the others add to it; choosing between stream and JSON;
+       reading a finished response.
+Rule 1: a stream is assembled to the JSON of an unstreamed response, which is then read by the same
+        code. The terminal event counts; where its output is empty, the finished items sent before
+        it are the output, in their order.
+Rule 2: an item sent twice counts once.
+Rule 3: a stream that stops before its terminal event is a protocol error, however much it carried.
+Rule 4: a stream is recognized as one even when its content type was lost on the way.
+Rule 5: a response that failed, or ended early for anything but its length, is an error of its own
+        class; text up to the length limit is an answer.
+Rule 6: a call that needs a result and was not offered is refused: without the result the provider
+        accepts no further request. Server-side tool items are kept verbatim; other unknown items
+        are left out.
+Rule 7: unreadable usage counts as absent and never fails an answer.
 """
 
 import re
@@ -36,8 +35,8 @@ from holon.adapters.providers.openai_responses.request import (
 from holon.adapters.providers.refusals import keyless_line, not_json, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.adapters.providers.wire_answer import (
-    GrowingText,
-    KeptSize,
+    AnswerSizeLimit,
+    ThinkingSplitter,
     arguments_in,
     as_list,
     as_object,
@@ -77,7 +76,7 @@ from holon.model.turns.turn import (
 )
 from holon.model.values import CallId, JsonValue
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 from holon.wire.server_sent_events import SseEvent, SseParser
 
 _AGAIN_IN: Final = re.compile(r"try again in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s|m)(?![a-z])")
@@ -289,8 +288,8 @@ class ResponseStream:
         self._done: dict[str, tuple[int, dict[str, Any]]] = {}
         self._calls: dict[str, tuple[str, str]] = {}
         self._response: dict[str, Any] | None = None
-        self._size = KeptSize()
-        self._texts: dict[str, GrowingText] = {}  # of each message
+        self._size = AnswerSizeLimit()
+        self._texts: dict[str, ThinkingSplitter] = {}  # of each message
 
     @property
     def is_finished(self) -> bool:
@@ -364,7 +363,7 @@ class ResponseStream:
         if text is None:
             if len(self._texts) >= PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
                 return [TextGrew(text=delta)]
-            text = self._texts[key] = GrowingText()
+            text = self._texts[key] = ThinkingSplitter()
         return text.feed(delta)
 
     def _note_call(self, data: dict[str, Any]) -> None:
@@ -395,13 +394,13 @@ def _call_key(item_id: JsonValue, data: dict[str, Any]) -> str:
 _FEED_HEADS: Final = (b"event:", b"data:", b":")
 
 
-async def response_in(reply: HttpReply, hear: Hear) -> JsonValue:
+async def response_in(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
     """Return the ended response a reply holds; progress is heard on the way."""
     if reply.is_event_stream:
-        return await _told_live(reply, hear)
+        return await _told_live(reply, on_progress)
     body = await reply.read()
     if body.lstrip().startswith(_FEED_HEADS):
-        return _told_at_once(body, hear)
+        return _told_at_once(body, on_progress)
     try:
         return decode_json(body, "the response")
     except UnreadableResponseError:
@@ -418,20 +417,20 @@ def lift_style(lowered: LoweredRequest, clock: Clock | None) -> LiftStyle:
     )
 
 
-async def _told_live(reply: HttpReply, hear: Hear) -> JsonValue:
+async def _told_live(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
     stream = ResponseStream()
     async with aclosing(events_of(reply)) as events:
         async for event in events:
             for progress in stream.feed(event):
-                hear(progress)
+                on_progress(progress)
             if stream.is_finished:
                 break
     return stream.finish()
 
 
-def _told_at_once(body: bytes, hear: Hear) -> JsonValue:
+def _told_at_once(body: bytes, on_progress: OnProgress) -> JsonValue:
     stream = ResponseStream()
     for event in events_in(body, SseParser()):
         for progress in stream.feed(event):
-            hear(progress)
+            on_progress(progress)
     return stream.finish()

@@ -1,20 +1,21 @@
-"""Conversation messages as the input items of the Responses API.
+"""The request body of the Responses API.
 
-Owns:  how each block looks on this wire, and which earlier calls were freeform; the input of a
-       request as text, and where endpoints continue from stored responses, how far a conversation
-       has come by the end of each message; the body of the full request, its shape (all but the
-       input), and what is remembered to make the next body cheaply.
-Rule 1: a block is one item, so a conversation that grows only ever appends items.
-Rule 2: reasoning goes back as the sealed item it came as, and only to the endpoint that sealed it.
-        Without its encrypted content it stays away: nobody keeps it under its id for us.
-Rule 3: every item begins with its type, so that reasoning can be told from the first bytes.
-Rule 4: items we write carry no ids: an id would promise that the server still knows the item.
-Rule 5: a call goes back under a name the API takes, also where the model made one up.
-Rule 6: two conversations with the same progress hold the same items, reasoning apart: the progress
-        is the number of items and a digest over all of them, in order.
-Rule 7: what is handed out is never changed by a later request.
-Rule 8: `input` comes last, so a longer conversation has the shorter one's bytes as its prefix.
-Rule 9: lowering is pure; the memo saves encoding and never changes a byte.
+Owns:  how each block becomes an input item, and which earlier calls were freeform; the encoded
+       input; for endpoints that continue stored responses, how far a conversation has progressed at
+       the end of each message; the full body, its shape (everything but the input), and the memo
+       that makes the next body cheap.
+Rule 1: a block is one item, so a growing conversation only appends items.
+Rule 2: reasoning is returned as the encrypted item it came as, and only to the endpoint that
+        encrypted it. Without its encrypted content it is left out: the provider does not store it
+        under its id.
+Rule 3: every item begins with its type, so that reasoning is recognized by its first bytes.
+Rule 4: items we build carry no ids: an id would claim that the server still stores the item.
+Rule 5: a call is sent under a name the API accepts, even where the model invented one.
+Rule 6: two conversations with equal progress hold the same items, reasoning apart: progress is the
+        number of items and a digest over all of them, in order.
+Rule 7: a value that was handed out is never changed by a later request.
+Rule 8: `input` comes last, so a longer conversation has the bytes of the shorter one as its prefix.
+Rule 9: encoding is pure; the memo saves work and never changes a byte.
 Rule 10: a response is stored by the provider only where the endpoint continues from stored ones.
 """
 
@@ -27,9 +28,9 @@ import msgspec
 
 from holon.adapters.providers.wire_answer import decode_json, may_be_silent
 from holon.adapters.providers.wire_request import (
+    ConversationTextCache,
     Endpoint,
-    JoinedConversations,
-    Piece,
+    MessageText,
     ToolCatalogs,
     plain_name,
 )
@@ -247,7 +248,7 @@ class ConversationMemo:
     """Remembers how conversations look on the wire, for each agent and set of freeform tools."""
 
     def __init__(self) -> None:
-        self._joined = JoinedConversations(start=_NOTHING)
+        self._joined = ConversationTextCache(start=_NOTHING)
 
     def encoded(
         self,
@@ -261,15 +262,15 @@ class ConversationMemo:
     ) -> EncodedInput:
         """Return a body; `lower` is given a message and the one before it."""
 
-        def write(index: int, before: EncodedMessage) -> Piece[EncodedMessage]:
+        def write(index: int, before: EncodedMessage) -> MessageText[EncodedMessage]:
             items = lower(conversation[index], conversation[index - 1] if index else None)
             if not is_continued:
                 text = b"," + msgspec.json.encode(items)[1:-1] if items else b""
-                return Piece(text, _NOTHING)
+                return MessageText(text, _NOTHING)
             encoded = tuple(msgspec.Raw(msgspec.json.encode(item)) for item in items)
             progress = before.progress.behind(encoded)
             text = b"".join(b"," + bytes(item) for item in encoded)
-            return Piece(text, EncodedMessage(items=encoded, progress=progress))
+            return MessageText(text, EncodedMessage(items=encoded, progress=progress))
 
         # A call looks different where its tool is freeform.
         key = (agent_id, tuple(freeform.items()), is_continued)

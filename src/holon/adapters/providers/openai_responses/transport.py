@@ -1,14 +1,14 @@
-"""The Responses API, asked over HTTP.
+"""The Responses API provider over HTTP, with continuation of stored responses.
 
-Owns:  the windows (what the provider already holds, by scope) and the decision to use one; one
-       round over this wire: lower, send, read, lift, and the continuation windows.
+Owns:  one round: encode, send, read; the continuation windows (what the provider already holds, by
+       scope) and the decision to use one.
 Rule 1: a window is used only when the request has the same shape and the provider's items are a
-        strictly shorter prefix of ours. Anything else goes out whole, with the reason on record.
+        strictly shorter prefix of ours. Anything else is sent whole, with the reason recorded.
 Rule 2: a window is taken out before the request is sent and put back only by a complete answer, so
         an error, a cut-off answer or a cancelled request leaves none behind.
-Rule 3: reasoning is not compared: the provider keeps its own, and what we replay of it may differ.
-Rule 4: whatever a window saves, the answer is the one the whole request would have had: a provider
-        that refuses to continue is sent the whole request at once, in the same attempt.
+Rule 3: reasoning is not compared: the provider keeps its own, and our replay of it may differ.
+Rule 4: a window never changes the answer: a provider that refuses to continue is sent the whole
+        request at once, in the same attempt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from holon.model.record import Record
 from holon.model.turns.conversation import AssistantMessage
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 _WINDOWS_COUNT_MAX: Final = 256
 
@@ -59,7 +59,7 @@ class ContinuationNote(StrEnum):
     REFUSED = "previous_response_refused"  # a hit the provider refused; sent again, whole
 
 
-class Window(Record, frozen=True, kw_only=True):
+class ContinuationWindow(Record, frozen=True, kw_only=True):
     """What the provider holds of one conversation after its last response."""
 
     shape: bytes
@@ -91,7 +91,7 @@ def scope_of(frame: PromptFrame) -> Scope | None:
 def plan_request(
     *,
     scope: Scope | None,
-    window: Window | None,
+    window: ContinuationWindow | None,
     shape: bytes,
     messages: Sequence[EncodedMessage],
 ) -> Plan:
@@ -135,13 +135,13 @@ class ContinuationWindows:
     """The windows of one endpoint, bounded; the longest unused goes first."""
 
     def __init__(self, *, windows_max: int = _WINDOWS_COUNT_MAX) -> None:
-        self._windows: Lru[Scope, Window] = Lru(windows_max)
+        self._windows: Lru[Scope, ContinuationWindow] = Lru(windows_max)
 
-    def take(self, scope: Scope | None) -> Window | None:
+    def take(self, scope: Scope | None) -> ContinuationWindow | None:
         """Take the window of a scope out, if there is one."""
         return None if scope is None else self._windows.pop(scope)
 
-    def keep(self, scope: Scope | None, window: Window) -> None:
+    def keep(self, scope: Scope | None, window: ContinuationWindow) -> None:
         """Keep a window until the next request of its scope."""
         if scope is not None:
             self._windows.put(scope, window)
@@ -177,23 +177,23 @@ class OpenAiResponsesTransport:
         self._windows = ContinuationWindows()
         self._refused = refused or RefusedParameters()
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the next round, without what the provider turns out not to take."""
         return await self._refused.answer(
             self._endpoint.provider,
             lambda without: lower(self._endpoint, request, self._memo, without=without),
-            lambda lowered: self._asked(request, lowered, hear),
+            lambda lowered: self._asked(request, lowered, on_progress),
         )
 
     async def _asked(
-        self, request: ProviderRequest, lowered: LoweredRequest, hear: Hear
+        self, request: ProviderRequest, lowered: LoweredRequest, on_progress: OnProgress
     ) -> ModelAnswer:
         if not self._endpoint.incremental:
-            return (await self._send(lowered.body, lowered, hear, note=None)).answer
-        return await self._continued(request, lowered, hear)
+            return (await self._send(lowered.body, lowered, on_progress, note=None)).answer
+        return await self._continued(request, lowered, on_progress)
 
     async def _continued(
-        self, request: ProviderRequest, lowered: LoweredRequest, hear: Hear
+        self, request: ProviderRequest, lowered: LoweredRequest, on_progress: OnProgress
     ) -> ModelAnswer:
         scope = scope_of(request.frame)
         plan = plan_request(
@@ -203,29 +203,36 @@ class OpenAiResponsesTransport:
             messages=lowered.messages,
         )
         if isinstance(plan, OnlyNewItems):
-            exchanged = await self._shortened(plan, lowered, hear)
+            exchanged = await self._shortened(plan, lowered, on_progress)
         else:
-            exchanged = await self._send(lowered.body, lowered, hear, note=plan.why)
+            exchanged = await self._send(lowered.body, lowered, on_progress, note=plan.why)
         if exchanged.answer.stop_reason is not StopReason.MAX_TOKENS:
             self._windows.keep(scope, _window_after(lowered, exchanged))
         return exchanged.answer
 
     async def _shortened(
-        self, plan: OnlyNewItems, lowered: LoweredRequest, hear: Hear
+        self, plan: OnlyNewItems, lowered: LoweredRequest, on_progress: OnProgress
     ) -> _Exchanged:
         body = continued_body(
             lowered.shape, plan.items, previous_response_id=plan.previous_response_id
         )
         try:
-            return await self._send(body, lowered, hear, note=ContinuationNote.HIT)
+            return await self._send(body, lowered, on_progress, note=ContinuationNote.HIT)
         except RequestRejectedError as error:
             if not _is_about_the_request(error):
                 raise
             # Most likely the stored response is gone. The whole request needs nothing stored.
-            return await self._send(lowered.body, lowered, hear, note=ContinuationNote.REFUSED)
+            return await self._send(
+                lowered.body, lowered, on_progress, note=ContinuationNote.REFUSED
+            )
 
     async def _send(
-        self, body: bytes, lowered: LoweredRequest, hear: Hear, *, note: ContinuationNote | None
+        self,
+        body: bytes,
+        lowered: LoweredRequest,
+        on_progress: OnProgress,
+        *,
+        note: ContinuationNote | None,
     ) -> _Exchanged:
         call = HttpCall(
             provider=self._endpoint.provider,
@@ -241,7 +248,7 @@ class OpenAiResponsesTransport:
         try:
             async with self._exchange.open(call) as reply:
                 with blaming(reply):
-                    response = await response_in(reply, hear)
+                    response = await response_in(reply, on_progress)
                     answer = completed(lift(response, style), reply)
         except ProviderError as error:
             _note_on_error(error, note)
@@ -249,11 +256,11 @@ class OpenAiResponsesTransport:
         return _Exchanged(answer=_noted(answer, note), response_id=_id_in(response))
 
 
-def _window_after(lowered: LoweredRequest, exchanged: _Exchanged) -> Window:
+def _window_after(lowered: LoweredRequest, exchanged: _Exchanged) -> ContinuationWindow:
     said = items_of(AssistantMessage(blocks=exchanged.answer.blocks), lowered.style)
     encoded = (msgspec.Raw(msgspec.json.encode(item)) for item in said)
     progress = lowered.messages[-1].progress if lowered.messages else Progress()
-    return Window(
+    return ContinuationWindow(
         shape=lowered.shape,
         progress=progress.behind(encoded),
         response_id=exchanged.response_id,

@@ -1,13 +1,14 @@
-"""Scripts in files: found by name or path, read with care.
+"""The scripted provider, and the loading of its script files.
 
-Owns:  the scripted provider. What it answers depends on the conversation alone, so a turn that is
-       resumed after a crash goes on where it was; where scripts are looked up, the cap on their
-       files, and the sentence that says what is wrong with one: the file, the line, and the reason.
-Rule 1: `fail_times` is the one thing counted here, per place in a conversation: a line that fails a
-        few times is said in the end, however often a restart makes it fail again.
-Rule 2: a script that cannot be used is a ModelUnavailableError, whatever is wrong with it.
-Rule 3: a file is data and nothing else: no tags, no aliases (they can grow without bound), no key
-        written twice.
+Owns:  answering from a script; the lookup of scripts by name or path, the cap on their files, and
+       errors that name file, line and reason.
+Rule 1: the answer depends on the conversation only, so a turn that resumes after a crash continues
+        where it was.
+Rule 2: `fail_times` is the only counter, per position in a conversation: a line that fails a few
+        times succeeds in the end, however often a restart repeats the failures.
+Rule 3: a script that cannot be used is a ModelUnavailableError, whatever is wrong with it.
+Rule 4: a script is data only: no YAML tags, no aliases (they can expand without bound), no
+        duplicate keys.
 """
 
 import difflib
@@ -21,10 +22,10 @@ import msgspec
 
 from holon.adapters.providers.scripted.script import (
     FAILURES,
-    Line,
     Script,
     ScriptedRound,
-    Shown,
+    ScriptLine,
+    ShownPrompt,
     line_for,
     unmet_by,
 )
@@ -49,7 +50,7 @@ from holon.model.turns.turn import (
 )
 from holon.model.values import AgentId, CallId, JsonValue, later
 from holon.ports.clock import Clock
-from holon.ports.providers import Hear
+from holon.ports.providers import OnProgress
 
 if TYPE_CHECKING:
     import yaml
@@ -67,7 +68,7 @@ class ScriptedProvider:
         self._clock = clock
         self._failed: Counter[tuple[AgentId, int, int]] = Counter()
 
-    async def answer(self, request: ProviderRequest, hear: Hear) -> ModelAnswer:
+    async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
         """Return the line that comes next in this conversation."""
         line = line_for(self._script, request.conversation, turn_start=request.turn_start)
         self._require_shown(line, request)
@@ -76,14 +77,14 @@ class ScriptedProvider:
         self._fail_if_told(line, request)
         answer = spoken(line.round, call_prefix=f"call_{line.number}")
         for progress in growth_of(answer):
-            hear(progress)
+            on_progress(progress)
         return answer
 
-    def _require_shown(self, line: Line, request: ProviderRequest) -> None:
+    def _require_shown(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.expect is None:
             return
         layout = layout_of(request)
-        shown = Shown(
+        shown = ShownPrompt(
             system="\n".join(block.text for block in layout.system),
             conversation=layout.conversation,
             tools=[tool.name for tool in request.tools],
@@ -92,7 +93,7 @@ class ScriptedProvider:
             script = f"script {self._script.name!r}" if self._script.name else "the script"
             raise RequestRejectedError(f"{script}, round {line.number + 1}: {unmet}")
 
-    def _fail_if_told(self, line: Line, request: ProviderRequest) -> None:
+    def _fail_if_told(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.fail is None:
             return
         place = (request.agent_id, len(request.conversation), line.number)

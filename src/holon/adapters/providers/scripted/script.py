@@ -1,13 +1,13 @@
-"""Scripts: what a model that needs no network says, and what it insists on being shown.
+"""Scripts: the rounds of a model that needs no network, and what it expects to be shown.
 
-Owns:  the script's records and the choice of the line that comes next in a conversation; the
-       sentence that names an unmet expectation.
-Rule 1: the newest user message of the running turn that a rule names chooses the rule; a rule
-        without `when` takes the turns no other rule names. Turns before the running one are asked
-        only when nothing fits it, so that a script may go on across turns.
+Owns:  the script's records, the choice of the next round, and the message about an unmet
+       expectation.
+Rule 1: the newest user message of the running turn that a rule matches chooses the rule; a rule
+        without `when` takes turns no other rule matches. Earlier turns are considered only when
+        nothing matches, so that a script may continue across turns.
 Rule 2: the number of rounds since then chooses the line. A script that runs out repeats its last
-        line; a prompt no rule fits is understood, and that is all.
-Rule 3: the first expectation that is not met is named, with what was expected and what was shown.
+        line; a prompt no rule matches is acknowledged, and no more.
+Rule 3: the first unmet expectation is named, with what was expected and what was shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from holon.model.providers.attempts import (
     UnreadableResponseError,
     UsageLimitedError,
 )
-from holon.model.providers.prompt_frame import ConversationPlace
+from holon.model.providers.prompt_frame import ConversationPosition
 from holon.model.record import Record
 from holon.model.text_size import cut
 from holon.model.turns.conversation import (
@@ -140,7 +140,7 @@ class Script(Record, frozen=True, kw_only=True):
             raise ValueError("a script has rules or rounds, not both")
 
 
-class Line(NamedTuple):
+class ScriptLine(NamedTuple):
     """The line that comes next, and the number of its round."""
 
     round: ScriptedRound
@@ -154,8 +154,8 @@ def line_for(
     script: Script,
     conversation: Sequence[ConversationMessage],
     *,
-    turn_start: ConversationPlace | None = None,
-) -> Line:
+    turn_start: ConversationPosition | None = None,
+) -> ScriptLine:
     """Return the line a script has for a conversation."""
     opening = _opening_of(conversation, turn_start)
     rounds = 0
@@ -169,7 +169,7 @@ def line_for(
             return _line(rule.rounds, rounds)
         if index == opening and (others := _other_rounds(script)):
             return _line(others, rounds)
-    return Line(UNDERSTOOD, rounds)
+    return ScriptLine(UNDERSTOOD, rounds)
 
 
 def texts_of(texts: Texts) -> tuple[str, ...]:
@@ -183,12 +183,12 @@ def words_of(message: UserMessage, *, skipped: int = 0) -> str:
     return "\n".join(block.text for block in blocks if isinstance(block, TextBlock))
 
 
-def _line(rounds: tuple[ScriptedRound, ...], number: int) -> Line:
-    return Line(rounds[min(number, len(rounds) - 1)], number)
+def _line(rounds: tuple[ScriptedRound, ...], number: int) -> ScriptLine:
+    return ScriptLine(rounds[min(number, len(rounds) - 1)], number)
 
 
 def _opening_of(
-    conversation: Sequence[ConversationMessage], turn_start: ConversationPlace | None
+    conversation: Sequence[ConversationMessage], turn_start: ConversationPosition | None
 ) -> int | None:
     """Where the running turn began; without a mark, where somebody last said something."""
     if turn_start is not None:
@@ -212,7 +212,7 @@ def _other_rounds(script: Script) -> tuple[ScriptedRound, ...]:
 _SHOWN_CHARS_MAX: Final = 300
 
 
-class Shown(NamedTuple):
+class ShownPrompt(NamedTuple):
     """What a request shows the model."""
 
     system: str
@@ -220,12 +220,12 @@ class Shown(NamedTuple):
     tools: Sequence[str]
 
 
-def unmet_by(expect: Expectation, shown: Shown) -> str | None:
+def unmet_by(expect: Expectation, shown: ShownPrompt) -> str | None:
     """Return what is missing, or None when the model was shown what the script expects."""
     return next(_problems(expect, shown), None)
 
 
-def _problems(expect: Expectation, shown: Shown) -> Iterator[str]:
+def _problems(expect: Expectation, shown: ShownPrompt) -> Iterator[str]:
     said = _newest_words(shown.conversation)
     for text in texts_of(expect.says):
         if text not in said:

@@ -1,9 +1,9 @@
-"""The invariant checker: is this database what a Holon leaves behind?
+"""The invariant checker: verify a database against every invariant.
 
-Owns:  the table of checks and the run over it.
-Rule 1: looking changes nothing (check/untouched). A host may be running.
-Rule 2: without a moment from the caller, deadlines are judged by the newest commit: a host that is
-        down has not broken a promise by being down.
+Owns:  the table of checks, and running them.
+Rule 1: a check changes nothing on disk (check/untouched). A host may be running.
+Rule 2: without a moment from the caller, deadlines are judged by the newest commit: a host that was
+        down has not missed a deadline by being down.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ from holon.adapters.sqlite.check.rows import (
     check_work_items,
 )
 from holon.adapters.sqlite.check.turns import check_calls, check_closures
-from holon.adapters.sqlite.check.untouched import Manner, manner_of, open_untouched
+from holon.adapters.sqlite.check.untouched import OpenMode, open_mode_of, open_untouched
 from holon.model.values import from_micros, to_micros
 
 Check: TypeAlias = Callable[[Facts], Iterator[Violation]]
@@ -94,9 +94,9 @@ def check_database(path: Path, *, now: datetime | None = None, acked: Acked = ()
     agent of each is given too, what another agent has pruned excuses nothing.
     """
     for _ in range(_LOOKS_MAX):
-        manner = manner_of(path)
+        manner = open_mode_of(path)
         report = _look(path, now=now, acked=acked)
-        if manner is Manner.LIVE or manner_of(path) is manner:
+        if manner is OpenMode.LIVE or open_mode_of(path) is manner:
             break  # else a host came up meanwhile, and what was read may be torn
     return report
 

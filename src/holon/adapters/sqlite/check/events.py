@@ -1,16 +1,16 @@
-"""Invariants of the audit log: gapless, final, and the same story the rows tell.
+"""Invariants of the audit log: gapless, final, and consistent with the rows.
 
-Owns:  I1; I3, I5, I6 and the half of I11 the log can see.
-Rule 1: a message that is missing must be told of by a log, up to its end. A log that tells of it
-        without its end excuses nothing: logs are cut from the old end, and the end comes last.
-Rule 2: one that no log tells of may have been pruned, if the agent that held it has pruned any: its
-        log has a floor, and it let in more messages than its rows and its log account for.
-Rule 3: which agent held it is known if an event or the caller says so. If not, any agent may have
-        that fits rule 2, unless something older than the commit that let the message in is still in
-        its log. In all, no more are excused than were pruned.
-Rule 4: the log is read once, one agent at a time; memory holds one agent's objects, not its bodies.
-Rule 5: what retention took is not missed. Ended objects may lack a row; rows may lack an event once
-        the agent's log has a floor. What has not ended must be in both.
+Owns:  I1, I3, I5, I6, and the half of I11 that the log shows.
+Rule 1: a message without a row must be in the log up to its end. A log that mentions it without its
+        end excuses nothing: logs are cut from the old end, and the end comes last.
+Rule 2: a message in no log may have been pruned, if the agent that held it has pruned any: its log
+        has a floor, and it admitted more messages than its rows and its log account for.
+Rule 3: the agent that held it is known from an event or the caller. If not, any agent that fits
+        rule 2 counts, unless something older than the commit that admitted the message is still in
+        its log. In total, no more are excused than were pruned.
+Rule 4: the log is read once, one agent at a time; memory holds one agent's objects without bodies.
+Rule 5: what retention removed is not missed. Ended objects may lack a row; rows may lack an event
+        once the agent's log has a floor. Open objects must be in both.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
-"""What a check found.
+"""Violations, the check report, and row access for checks.
 
-Owns:  the violation, the report, and the names of the invariants as people read them; the facts of
-       one check run, and typed access to rows.
-Rule 1: a violation is one line that says which rule broke, for whom, and how.
+Owns:  the violation, the report and the readable names of the invariants; the facts of one check
+       run.
+Rule 1: a violation is one line: which rule, for which object, and how.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -1,10 +1,11 @@
-"""Invariants that a query over the rows can see.
+"""Invariants that single queries over the rows verify.
 
-Owns:  I2, I4, I10, I12 and the file itself; I8, and briefs that cannot be read.
-Rule 1: a check yields violations and decides nothing else; an empty answer means the rule holds.
-Rule 2: nothing here trusts the schema's own constraints. They are what might have failed.
-Rule 3: whatever the runtime would end on because it cannot be read is found here first.
-Rule 4: a column drawn from a record says what the record says, since the scheduler goes by it.
+Owns:  I2, I4, I8, I10, I12, unreadable briefs and the file itself.
+Rule 1: a check yields violations and decides nothing else; no violations means that the rule holds.
+Rule 2: no check trusts the schema's constraints: they are what might have failed.
+Rule 3: every row the runtime could fail to read is found here first.
+Rule 4: a column derived from a record equals what the record says, since the scheduler reads the
+        column.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from typing import Final
 
 from holon.adapters.sqlite.check.facts import Facts, Invariant, Violation
 from holon.adapters.sqlite.database.row_codec import can_run, micros_or_none, recheck_due_at
-from holon.decide.queue.authority import OPERATOR_DOORS, derive_authority, derive_trust
+from holon.decide.queue.authority import OPERATOR_CONTEXTS, derive_authority, derive_trust
 from holon.model.errors import DecodeError
 from holon.model.events.briefs import BriefRecord
 from holon.model.queue import (
@@ -164,7 +165,7 @@ def _provenance_faults(origin: str, door: str, authority: str, trust: str) -> It
     except (ValueError, KeyError):
         yield f"the labels {origin}/{door}/{authority} are unknown"
         return
-    if origin == "operator" and admission not in OPERATOR_DOORS:
+    if origin == "operator" and admission not in OPERATOR_CONTEXTS:
         yield f"claims to be the operator, but came in by {door}"
     if (origin, admission) == _SIGNED_BEFORE:
         allowed = AuthorityClass.INTEGRATION_SIGNAL

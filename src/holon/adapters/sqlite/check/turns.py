@@ -1,8 +1,9 @@
-"""Invariants of turns and of what a pass amounted to.
+"""Invariants of turns and their closures.
 
-Owns:  I9 (tool calls and results), and the half of I11 (closures) that the rows can see.
-Rule 1: a turn is judged by the conversation it makes: whatever a provider would refuse is a fault.
-Rule 2: the last round of an open turn may still wait for results. Nothing else may.
+Owns:  I9 (tool calls and results), and the half of I11 (closures) that the rows show.
+Rule 1: a turn is judged by the conversation it makes: whatever a provider would refuse is a
+        violation.
+Rule 2: the last round of an open turn may still wait for results; nothing else may.
 """
 
 from collections.abc import Iterator

@@ -1,10 +1,10 @@
-"""Opening a database so that looking at it changes nothing on disk.
+"""Open a database for reading without changing any file.
 
 Owns:  the three ways to read a database without writing, and the refusal of foreign files.
-Rule 1: no file is made, written or removed: not the database, not its log, not the shared index.
+Rule 1: no file is created, written or removed: not the database, not its log, not the shared index.
 Rule 2: a host may be running on it. Everything is read in one transaction, so the parts agree.
-Rule 3: bytes are read by SQLite alone. Opening the file a second time by hand and closing it would
-        drop the locks of a host in this very process.
+Rule 3: only SQLite reads the bytes. Opening the file a second time directly and closing it would
+        drop the locks of a host in this process.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from holon.model.errors import NotAHolonDatabaseError, SchemaTooNewError, StoreE
 _FLAGS: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
-class Manner(StrEnum):
+class OpenMode(StrEnum):
     """How to open, by the files that stand beside the database."""
 
     LIVE = "readonly_shm=1"  # log and index: a host runs, or ran until it was killed
@@ -38,11 +38,11 @@ class Manner(StrEnum):
     AT_REST = "immutable=1"  # neither: closed cleanly, everything is in the one file
 
 
-def manner_of(path: Path) -> Manner:
+def open_mode_of(path: Path) -> OpenMode:
     """Return how the database at `path` is to be opened now."""
     if not path.with_name(f"{path.name}-wal").exists():
-        return Manner.AT_REST
-    return Manner.LIVE if path.with_name(f"{path.name}-shm").exists() else Manner.COPIED
+        return OpenMode.AT_REST
+    return OpenMode.LIVE if path.with_name(f"{path.name}-shm").exists() else OpenMode.COPIED
 
 
 @contextmanager
@@ -79,24 +79,24 @@ def _connected(path: Path) -> apsw.Connection:
 
 def _connect(path: Path) -> apsw.Connection:
     try:
-        return _begin(path, manner_of(path))
+        return _begin(path, open_mode_of(path))
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         # A host started or ended between the look at the files and the opening: look again.
-        return _begin(path, manner_of(path))
+        return _begin(path, open_mode_of(path))
     except apsw.ProtocolError:
         # A host was killed after it began a new log and before it said so in the index, and none
         # has come since: it would have answered meanwhile. The files are as good as a copy.
-        return _begin(path, Manner.COPIED)
+        return _begin(path, OpenMode.COPIED)
 
 
-def _begin(path: Path, manner: Manner) -> apsw.Connection:
+def _begin(path: Path, manner: OpenMode) -> apsw.Connection:
     name = f"file:{quote(str(path.absolute()))}?mode=ro&{manner}"
     connection = apsw.Connection(name, flags=_FLAGS)
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # nor is a log removed
         connection.pragma("temp_store", "memory")
-        if manner is Manner.COPIED:
+        if manner is OpenMode.COPIED:
             connection.pragma("locking_mode", "exclusive")  # keeps the log's index in memory
         connection.execute("begin")
         connection.execute("select count(*) from sqlite_schema").fetchall()

@@ -1,8 +1,10 @@
-"""When the write-ahead log is folded back into the database.
+"""Checkpoints of the write-ahead log.
 
-Owns:  checkpoints. They run on the writer, after a group was acknowledged, never anywhere else.
-Rule 1: a full disk or a reader in the way only means "later": what is in the log is durable.
-Rule 2: any other failure leaves the database file in doubt, and the store is broken.
+Owns:  when the log is copied back into the database; always on the writer, after a group was
+       acknowledged.
+Rule 1: a full disk or a reader in the way only postpones a checkpoint: what is in the log is
+        durable.
+Rule 2: any other failure leaves the database file in doubt, and the store counts as broken.
 """
 
 from contextlib import nullcontext

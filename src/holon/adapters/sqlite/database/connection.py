@@ -1,11 +1,11 @@
-"""How the database is opened: one writer, readers that cannot write, or all in memory.
+"""Database connections: one writer, read-only readers, or all in memory.
 
 Owns:  pragmas and open flags, and nothing about tables.
 Rule 1: WAL with synchronous=FULL: a commit that returned survives a power cut. The other settings
         exist for tests that show what they lose.
 Rule 2: SQLite never checkpoints by itself; the writer decides when.
-Rule 3: a new file carries our application id from its very first write, so that a half-made one is
-        never taken for somebody else's.
+Rule 3: a new file carries our application id from its first write, so that a half-made one is never
+        taken for a foreign file.
 """
 
 from enum import StrEnum

@@ -1,17 +1,17 @@
-"""The files of the database, as the file system names them.
+"""The database files on disk: checks before opening, and watching them while open.
 
-Owns:  the look at them before they are opened, the watch over them while they are open, and
-       `<home>/run/database.json`, which says what they were.
-Rule 1: a database that is gone is not begun anew beside its log or beside the homes of agents.
+Owns:  the checks before files are opened, the watch while they are open, and
+       `<home>/run/database.json`, which records their identity.
+Rule 1: a missing database is not created anew beside its log or beside the homes of agents.
 Rule 2: only our own checkpoints write to the main file, and only our own commits to its log. A main
-        file that has another identity, size or time of change, or a log that has another identity
-        or has become shorter, was changed by another program: nothing is acknowledged after that.
-Rule 3: a log is never laid over a database it was not written for. Inodes and times mean something
-        within one boot only, so the record of an earlier boot says nothing.
-Rule 4: what SQLite would pass over in silence is told: commits behind a damaged frame of the log,
-        and a log that is gone, shorter or unreadable since our last commit to it.
-Rule 5: everything about the main file is found out by `stat`. Closing a second descriptor of the
-        file would drop the locks that SQLite holds on it.
+        file with another identity, size or change time, or a log with another identity or a smaller
+        size, was changed by another program: nothing is acknowledged after that.
+Rule 3: a log is never applied to a database it was not written for. Inodes and times are comparable
+        within one boot only, so the record of an earlier boot is ignored.
+Rule 4: losses that SQLite would ignore silently are reported: commits behind a damaged frame of the
+        log, and a log that is missing, shorter or unreadable since our last commit to it.
+Rule 5: the main file is examined by `stat` only. Closing a second descriptor of the file would drop
+        the locks that SQLite holds on it.
 """
 
 import os

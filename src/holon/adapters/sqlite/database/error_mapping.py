@@ -1,16 +1,16 @@
-"""From SQLite's errors to the store's.
+"""Map SQLite errors to the errors of the store port.
 
-Owns:  the way from SQLite's words to the name the schema gives a constraint; the one place where an
-       apsw error becomes an error of the port.
+Owns:  finding the schema's name of a violated constraint; the one place where an apsw error becomes
+       an error of the port.
 Rule 1: checks and triggers name themselves. A unique index is reported by its columns, so the names
         are looked up in the schema itself and cannot drift from it.
 Rule 2: an adapter raises its port's errors and no others.
-Rule 3: full, read-only and busy mean that nothing was written and the same may be tried again.
-        Whatever else goes wrong under a write leaves durability unknown: the store is broken.
-Rule 4: SQLite calls only one way of having no room "full". A quota, a limit on file sizes and a
-        disk that went read-only under an open file are I/O errors to it, told apart by the number
-        of the system. A write that fails with one of these wrote nothing that counts; a sync that
-        fails is never forgiven, whatever its number.
+Rule 3: full, read-only and busy mean that nothing was written and the same may be tried again. Any
+        other failure of a write leaves durability unknown: the store is broken.
+Rule 4: SQLite reports only one way of having no room as "full". A quota, a file size limit and a
+        disk that went read-only under an open file are I/O errors, told apart by errno. A write
+        that fails with one of these wrote nothing that counts; a failed sync is always fatal,
+        whatever its errno.
 """
 
 import errno

@@ -1,13 +1,13 @@
-"""One process per home.
+"""The lock of a home: one process at a time.
 
 Owns:  the lock on `<home>/run/lock` and the directories of a home.
-Rule 1: the lock is the kernel's (`flock`) and is held for life, so a crash releases it and a stale
-        file means nothing. The pid inside is only there to be shown to a person.
-Rule 2: whoever comes second is refused and has changed nothing: at once, or a moment later where
-        the first has not come to say who it is.
-Rule 3: a lock counts only while its path names the file that is locked: of one that was removed no
-        other process knows. That is checked after locking, and now and then. An owner puts the path
-        back; meanwhile the database says that there is an owner (see home_owner).
+Rule 1: the lock is the kernel's (`flock`) and held for the life of the process, so a crash releases
+        it and a stale file means nothing. The pid inside is only for people.
+Rule 2: the second process is refused and has changed nothing: at once, or a moment later when the
+        first has not recorded its pid yet.
+Rule 3: a lock counts only while its path names the locked file: other processes cannot see the lock
+        of a deleted file. That is checked after locking, and now and then. An owner restores the
+        path; meanwhile the database says that there is an owner (see home_owner).
 """
 
 import errno
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from holon.adapters.system.home_identity import HomePlace, place_of
+from holon.adapters.system.home_identity import FileIdentity, place_of
 from holon.model.errors import HomeInUseError, StoreUnwritableError
 
 NO_LOCKS: Final = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
@@ -113,10 +113,10 @@ class HomeLock:
         return handle
 
     @property
-    def place(self) -> HomePlace:
+    def place(self) -> FileIdentity:
         """The file that is locked."""
         found = os.fstat(self._handle)
-        return HomePlace(found.st_dev, found.st_ino)
+        return FileIdentity(found.st_dev, found.st_ino)
 
     def restored(self) -> bool:
         """Whether the path had to be put back, since it named another file or none.
@@ -153,7 +153,7 @@ def _is_taken(handle: int, path: Path) -> bool:
     """
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     found = os.fstat(handle)
-    if place_of(path, follow=False) != HomePlace(found.st_dev, found.st_ino):
+    if place_of(path, follow=False) != FileIdentity(found.st_dev, found.st_ino):
         return False
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

@@ -1,19 +1,21 @@
-"""Who may write to a home: a row in its database, besides the lock on a file.
+"""The owner of a home: a row in its database, besides the lock file.
 
-The lock is a file, and a file can be removed while it is held: the next process makes a new one
-and holds that. So a process owns a home only once the database says so.
+The lock is a file, and a file can be deleted while it is held: the next process creates a new one
+and locks that. So a process owns a home only once the database says so.
 
-Owns:  the row: taking it, checking it with each group of commits, answering for it.
-Rule 1: a home is taken before anything of it is changed, and never from a process that lives. The
-        lock file that its last owner held proves that this one is gone; else its number does, where
-        numbers mean the same; else it is asked, and has the time of several looks to answer.
+Owns:  the owner row: taking it, checking it with each group of commits, answering for it.
+Rule 1: ownership is taken before anything of the home is changed, and never from a live process.
+        The lock file that its last owner held proves that this one is gone; else its pid does,
+        where pids are comparable; else it is asked through the database, and has the time of
+        several checks to answer.
 Rule 2: nothing is written while nothing happens. A heartbeat would be a write every few seconds,
-        and would have to be judged by clocks that jump; an owner that answers when asked needs
-        neither. It looks whether it was asked, which costs no write.
-Rule 3: each owner has a generation. A group of commits whose writer has another one than the row is
-        refused, as is everything after it: the home has been taken over, and two must not write.
-Rule 4: a database that was copied takes the identity of the folder it lies in (HomeIdentity), and
-        its owner is none of the processes it names.
+        judged by clocks that jump; an owner that answers when asked needs neither. Checking for a
+        question costs no write.
+Rule 3: each owner has a generation. A group of commits whose writer has another generation than the
+        row is refused, as is everything after it: the home was taken over, and two processes must
+        not write.
+Rule 4: a copied database takes the identity of the folder it lies in (HomeIdentity), and its owner
+        is none of the processes it names.
 """
 
 import secrets
@@ -28,8 +30,8 @@ from holon.adapters.exec.process_table import ProcessIdentity, boot_id, is_livin
 from holon.adapters.sqlite.database.home_lock import HomeLock
 from holon.adapters.sqlite.database.statements import named_queries
 from holon.adapters.system.home_identity import (
+    FileIdentity,
     HomeIdentity,
-    HomePlace,
     new_identity,
     place_of,
     process_space,
@@ -47,11 +49,11 @@ class _Owner(NamedTuple):
 
     generation: int
     home: HomeIdentity
-    lock: HomePlace
+    lock: FileIdentity
     process: ProcessIdentity
     process_space: str
 
-    def is_of(self, place: HomePlace) -> bool:
+    def is_of(self, place: FileIdentity) -> bool:
         """Whether it was written by the home that is in this place, and by no original of it."""
         if self.home.inode != place.inode:
             return False
@@ -106,7 +108,7 @@ class HomeOwner:
         return is_restored
 
 
-def require_no_owner(connection: apsw.Connection, path: Path, lock: HomePlace) -> int:
+def require_no_owner(connection: apsw.Connection, path: Path, lock: FileIdentity) -> int:
     """Raise HomeInUseError when a process lives that owns this home; changes nothing else.
 
     `lock` is the lock file that we hold. Returns the generation of the last owner.
@@ -178,7 +180,7 @@ def _owner(connection: apsw.Connection) -> _Owner | None:
     return _Owner(
         generation=int(generation),
         home=HomeIdentity(id=home_id, path=path, device=int(device), inode=int(inode)),
-        lock=HomePlace(int(lock_device), int(lock_inode)),
+        lock=FileIdentity(int(lock_device), int(lock_inode)),
         process=ProcessIdentity(int(pid), int(ticks), boot_id()),
         process_space=space,
     )

@@ -1,10 +1,10 @@
-"""Bring a database to the schema this program knows, or refuse it untouched.
+"""Schema migrations.
 
-Owns:  the numbered files in migrations/, `user_version`, and the look at a file before it is used.
+Owns:  the numbered files in migrations/, `user_version`, and the check of a file before it is used.
 Rule 1: a migration runs once, in one transaction together with its version number.
-Rule 2: a file that is not ours, is damaged, or comes from a newer Holon is refused and not changed.
-Rule 3: an empty database gets what the migrations add up to in one step, from schema.sql. SQLite
-        reads its whole schema again for every column that is added: that took most of the time.
+Rule 2: a file that is foreign, damaged, or of a newer Holon is refused and not changed.
+Rule 3: an empty database gets the sum of all migrations in one step, from schema.sql. SQLite parses
+        its whole schema again for every added column: that took most of the time.
 """
 
 import re

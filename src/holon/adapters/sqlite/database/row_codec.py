@@ -1,10 +1,10 @@
-"""From rows back to records.
+"""Convert between rows and records.
 
-Owns:  JSON text for records, and the columns that are derived from a record's content; one row type
-       per query shape, in the order of its columns, and the record each row becomes.
-Rule 1: a stored record is encoded once. What moves about it later is a column; nothing stored is
-        read, changed and encoded again.
-Rule 2: what never changes comes from the stored JSON; what moves comes from columns and wins.
+Owns:  JSON text for records, and columns derived from a record; one row type per query shape, in
+       the order of its columns, and the record each row becomes.
+Rule 1: a stored record is encoded once. What changes about it later is a column; stored JSON is
+        never read, changed and encoded again.
+Rule 2: immutable facts come from the stored JSON; mutable ones come from columns and win.
 """
 
 from datetime import datetime
@@ -16,12 +16,12 @@ import msgspec
 from holon.model.agents import (
     AgentFocus,
     AgentIdentity,
-    AgentPace,
     AgentPosture,
     AgentState,
     AgentStatus,
     AgentTotals,
     ModelChoice,
+    TurnRateState,
 )
 from holon.model.errors import NotJsonError, StoreBrokenError
 from holon.model.events.briefs import BriefRecord, FailureArtifact
@@ -186,7 +186,7 @@ class AgentRow(NamedTuple):
     budget_until: int | None
 
 
-class AroundRow(NamedTuple):
+class ActivityCountsRow(NamedTuple):
     """The columns of the `around` query."""
 
     claimed_message_id: str | None
@@ -206,7 +206,7 @@ class WaitRow(NamedTuple):
     work_item_id: str | None
 
 
-class WeighedRow(NamedTuple):
+class WorkItemRow(NamedTuple):
     """A work item with its activation memory, if it has one."""
 
     record: str
@@ -312,7 +312,7 @@ def agent_state(row: AgentRow) -> AgentState:
             output_tokens=row.output_tokens,
         ),
         model=ModelChoice(override_model=row.model_override),
-        pace=AgentPace(
+        pace=TurnRateState(
             self_started_count=row.self_started_count,
             self_started_at=moment_or_none(row.self_started_at),
             gave_up=bool(row.gave_up),
@@ -334,7 +334,7 @@ def wait_record(row: WaitRow) -> WaitRecord:
     )
 
 
-def activation_memory(row: WeighedRow, item: WorkItemRecord) -> ActivationMemory | None:
+def activation_memory(row: WorkItemRow, item: WorkItemRecord) -> ActivationMemory | None:
     """Return what is remembered about offering an item, if it was ever offered."""
     if row.revision_seen is None:
         return None

@@ -1,15 +1,16 @@
-"""Running statements on one connection.
+"""Run named SQL statements on a connection.
 
-Owns:  the form of those files: a line `-- name --` opens a block, the text up to the next such line
-       is the statement, and comment lines inside it are for people; taking them out of a row. What
-       else stands there is a fault of the query, not of the data; the cursor, and what a statement
-       that should have met a row means when it met none; one reader connection and the mapping of
-       its errors.
-Rule 1: a file is read once; statements keep one constant text, so prepared ones are found again.
-Rule 2: a statement is always run to its end, so that no read transaction is left open by accident.
-Rule 3: rows of one kind are inserted many at a time: a statement costs more than a short row.
-Rule 4: reads are bounded, indexed and short, so they run at once on the caller's thread.
-Rule 5: what is read together is read in one transaction and agrees with itself.
+Owns:  the query file format (a line `-- name --` opens a block; the text up to the next such line
+       is the statement; comment lines inside are for people); typed access to rows; the cursor, and
+       the error of a statement that changed no row; a read session on one connection, with its
+       error mapping.
+Rule 1: a value of the wrong type in a row is a fault of the query, not of the data.
+Rule 2: a file is read once; statements keep one constant text, so SQLite's statement cache finds
+        them.
+Rule 3: a statement is always run to its end, so that no read transaction stays open.
+Rule 4: rows of one kind are inserted many at a time: a statement costs more than a short row.
+Rule 5: reads are bounded, indexed and short, so they run on the caller's thread.
+Rule 6: what is read together is read in one transaction and is consistent.
 """
 
 import re
@@ -23,6 +24,7 @@ from typing import Final, TypeAlias
 import apsw
 
 from holon.adapters.sqlite.database.error_mapping import running_error, running_errors
+from holon.ports.reads import UnknownCursorError
 
 _NAME_LINE: Final = re.compile(r"^-- ([a-z][a-z0-9_]*) --$", re.MULTILINE)
 
@@ -155,6 +157,16 @@ class ReadSession:
             return self._statements.row(self._sql[name], parameters)
         except apsw.Error as error:
             raise running_error(error) from error
+
+    def _cursor_place(self, name: str, agent_id: str, after: str | None) -> tuple[bool, int]:
+        """Where a page goes on: whether among the open records, and from which moment."""
+        if after is None:
+            return True, 0
+        match self._one(name, (agent_id, after)):
+            case (int() as is_open, int() as moment):
+                return bool(is_open), moment
+            case _:
+                raise UnknownCursorError(f"{agent_id} has no record {after}")
 
     @contextmanager
     def _moment(self) -> Iterator[None]:

@@ -1,9 +1,9 @@
-"""Words for an index that knows no Chinese.
+"""CJK bigrams for full-text search.
 
-Owns:  the projection of a text that is indexed, and the words a query is made of.
-Rule 1: a run of CJK characters has no spaces to cut at, so it becomes its pairs, in text and query
-        alike; its last character stands alone behind them, so that a single one finds it too.
-Rule 2: a query is built here from words, each quoted. Nothing a caller writes is an operator.
+Owns:  the projection of indexed text, and the words of a query.
+Rule 1: a run of CJK characters has no spaces to split at, so it becomes bigrams in text and query
+        alike; its last character follows alone, so that a single character matches it too.
+Rule 2: a query is built from quoted words. Nothing a caller writes acts as an operator.
 """
 
 import re

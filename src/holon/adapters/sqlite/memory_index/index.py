@@ -1,17 +1,16 @@
-"""The memory index on SQLite's full-text search.
+"""The memory search index on SQLite FTS.
 
-Owns:  the order of the columns, and the records they become; the two looks of a search, and the
-       snippet of a hit; feeding, searching and reading one index, on a worker thread, one call at a
-       time.
-Rule 1: a row that cannot be read is damage: the index is derived, so it is made anew.
-Rule 2: texts with every word come first. Only when those are few is it looked for texts with some
+Owns:  feeding, searching and reading one index, on a worker thread, one call at a time; its columns
+       and their records; the two passes of a search, and the snippet of a hit.
+Rule 1: an unreadable row is damage: the index is derived data, so it is rebuilt. Damage found while
+        working is handled like damage at opening: an empty index, and IndexLostError for the
+        caller. Text that is not UTF-8 is damage.
+Rule 2: texts with every word come first. Only when those are few does a second pass search for some
         of the words: the rare ones, or all of them when all are common.
-Rule 3: of what matches, the newest are ranked, up to a number: a word that is everywhere costs no
-        more than one that is not. The second look is given up when it has worked for a while.
-Rule 4: a snippet is cut out of the original text.
-Rule 5: the exact text is stored beside its projection, which is never shown.
-Rule 6: damage that shows only while working is answered like damage that shows at opening: an empty
-        index, and IndexLostError for whoever asked. Text that is no UTF-8 is damage.
+Rule 3: of the matches, the newest are ranked, up to a limit: a ubiquitous word costs no more than a
+        rare one. The second pass stops after a time limit.
+Rule 4: a snippet is cut from the original text, which is stored beside its projection; the
+        projection is never shown.
 """
 
 import hashlib

@@ -1,13 +1,12 @@
-"""The file of a memory index: opened when it is ours and whole, else made anew.
+"""The file of a memory index: opened when it is valid, else rebuilt.
 
-Owns:  memory.sqlite3, its log, and memory.dirty beside it, which marks an index that does not hold
-       everything yet.
-Rule 1: the file is derived and lies in the reach of the agent's commands. Whatever is not exactly
-        what we would have made is thrown away: a foreign file, a link, another schema, damage.
-        A link in the place of the folder goes too: where it leads, nothing is made or removed.
-Rule 2: the mark is there before anything is thrown away, and goes when the index is whole. A file
-        that is found beside a mark was not finished, and is begun anew. One that nobody has fed
-        yet goes on being none.
+Owns:  memory.sqlite3, its log, and the marker memory.dirty of an index that is incomplete.
+Rule 1: the file is derived data within reach of the agent's commands. Whatever is not exactly what
+        we would have created is deleted: a foreign file, a link, another schema, damage. A link in
+        place of the folder is deleted too; nothing behind it is created or removed.
+Rule 2: the marker is created before anything is deleted, and removed when the index is complete. A
+        file found beside a marker was unfinished, and is rebuilt. An index that was never fed stays
+        absent.
 """
 
 import os

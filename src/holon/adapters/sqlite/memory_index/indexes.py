@@ -1,6 +1,6 @@
-"""The memory indexes of a host.
+"""The open memory indexes of a host.
 
-Owns:  which of them are open: a few, those used last.
+Owns:  which indexes are open: a few, the most recently used ones.
 """
 
 from collections import OrderedDict

@@ -1,27 +1,29 @@
-"""Applying commits: the only code that changes rows for the runtime; retention alone removes some.
+"""Apply commits: the only code that changes rows for the runtime, apart from retention.
 
-Owns:  one look per expectation. A failed one says what is there now; the transaction. A group of
-       commits is one transaction; each commit in it stands alone.
-Rule 1: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
-Rule 2: a refused commit leaves nothing behind and does not disturb its neighbours in the group.
-Rule 3: when the disk is full or read-only nothing of the group was written. When anything else
-        fails under the group, durability is unknown: nothing is tried again or accepted any more.
-Rule 4: each group is written by the owner of the home, which is checked inside its transaction. One
-        that was replaced writes nothing more.
-Rule 5: a bug of ours ends like a failed disk. The group is undone, and everyone in it is told.
-Rule 6: what a commit means is known before it comes here (decide/events/audit): this writes rows,
-        events and marks, compares what is expected, and gives out numbers.
-Rule 7: a group counts only when the files it went to are still those of the home.
+Owns:  the transaction, and one lookup per expectation; a failed expectation reports the actual
+       value.
+Rule 1: a group of commits is one transaction; each commit in it succeeds or fails alone.
+Rule 2: a commit is atomic, and applying the same commit_id twice is the same as applying it once.
+Rule 3: a refused commit leaves nothing behind and does not affect the others of its group.
+Rule 4: when the disk is full or read-only nothing of the group was written. Any other failure of
+        the group leaves durability unknown: nothing is retried or accepted afterwards.
+Rule 5: each group is written by the owner of the home, checked inside its transaction. A replaced
+        owner writes nothing more.
+Rule 6: a programming error ends like a failed disk: the group is rolled back, and every caller in
+        it gets the error.
+Rule 7: what a commit means is decided before (decide/events/audit): this writes rows, events and
+        marks, compares expectations, and allocates numbers.
+Rule 8: a group counts only when the files it went to are still those of the home.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import NamedTuple, TypeAlias, assert_never, get_args
 
 import apsw
 
-from holon.adapters.sqlite.agents import AgentChanges
-from holon.adapters.sqlite.budgets import PaceChanges
+from holon.adapters.sqlite.agents import AgentChange, AgentChanges
+from holon.adapters.sqlite.budgets import TurnLimitChanges, TurnRateChange
 from holon.adapters.sqlite.database.database_files import DatabaseFiles
 from holon.adapters.sqlite.database.error_mapping import ConstraintNames, running_error
 from holon.adapters.sqlite.database.statements import (
@@ -33,62 +35,26 @@ from holon.adapters.sqlite.database.statements import (
 from holon.adapters.sqlite.events import EventLog
 from holon.adapters.sqlite.guidance import InstructionChanges, SkillChanges
 from holon.adapters.sqlite.memory import MemoryMarks, WorkingMemoryChanges
-from holon.adapters.sqlite.queue import KeyUsedError, MessageChanges
-from holon.adapters.sqlite.turns import ContextChanges, TurnChanges
-from holon.adapters.sqlite.wake import TriggerChanges, WakeChanges
-from holon.adapters.sqlite.work import WorkChanges
+from holon.adapters.sqlite.queue import KeyUsedError, MessageChange, MessageChanges
+from holon.adapters.sqlite.turns import ContextChanges, TurnChange, TurnChanges
+from holon.adapters.sqlite.wake import TriggerChange, TriggerChanges, WakeChange, WakeChanges
+from holon.adapters.sqlite.work import WorkChange, WorkChanges
 from holon.adapters.sqlite.workspaces import WorkspaceChanges
 from holon.model.agents import AgentStatus
-from holon.model.budgets import HoldMessage, HoldTurns, ReleaseTurns, RememberPace, ReviewHolds
 from holon.model.commits import (
-    AdvanceTask,
     AgentAbsent,
     AgentAdmits,
     AgentGeneration,
     AgentInStatus,
-    AppendBrief,
-    AppendDeliverySummary,
-    AppendTranscript,
     Applied,
-    ArchiveAgent,
     AuditedCommit,
-    CancelTimer,
-    Change,
-    ClaimMessage,
     CommitOutcome,
     ConstraintRefused,
-    CreateAgent,
-    CreateTask,
-    CreateTimer,
-    CreateTrigger,
-    DeferMessage,
-    DeliverTrigger,
     Expect,
     ExpectationFailed,
-    FinishToolCall,
-    FireTimer,
-    FocusWorkItem,
-    MarkSeen,
     MessageInState,
-    MoveTrigger,
-    MoveWait,
-    OpenTurn,
-    OpenWait,
-    ParkWakeHint,
-    PutWorkItem,
     QueueMessage,
-    RecordClosure,
     RecordEvent,
-    ReleaseDeferred,
-    RememberActivation,
-    RescheduleTimer,
-    ResumeTurn,
-    SetAgentStatus,
-    SetModelOverride,
-    SettleMessage,
-    SettleTurn,
-    StartToolCall,
-    TakeWakeHints,
     TaskNotTerminal,
     TimerAtSlot,
     WaitInState,
@@ -97,16 +63,12 @@ from holon.model.commits import (
     WorkItemWaitsForOnly,
 )
 from holon.model.errors import StoreBrokenError, StoreError
-from holon.model.guidance import ActivateSkill, NoteInstructionChange, RestoreSkills, SkillChange
-from holon.model.memory.records import ArchiveEpisode, MemoryChange, RememberWork
+from holon.model.guidance import NoteInstructionChange, SkillChange
+from holon.model.memory.records import MemoryChange
 from holon.model.tasks import TaskStatus
 from holon.model.turns.compaction import RememberContext
 from holon.model.values import AgentId, from_micros, to_micros
 from holon.model.workspaces import (
-    AttachWorkspace,
-    DetachWorkspace,
-    EnterWorkspace,
-    ExitWorkspace,
     WorkspaceChange,
 )
 
@@ -215,9 +177,7 @@ def _differs(found: str | int | None, expected: str | int) -> str | None:
 
 
 Result: TypeAlias = CommitOutcome | StoreError
-_SettingChange: TypeAlias = (
-    WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
-)
+RowWriter: TypeAlias = Callable[..., None]  # a change of its kinds, and `at`
 
 
 RequireOwner: TypeAlias = Callable[[], None]
@@ -253,18 +213,8 @@ class CommitWriter:
         self._names = ConstraintNames(connection)
         self._expectations = ExpectationChecks(self._statements)
         self._events = EventLog(self._statements)
-        self._agents = AgentChanges(self._statements)
         self._messages = MessageChanges(self._statements, self._names)
-        self._turns = TurnChanges(self._statements)
-        self._work = WorkChanges(self._statements)
-        self._wake = WakeChanges(self._statements)
-        self._skills = SkillChanges(self._statements)
-        self._working_memory = WorkingMemoryChanges(self._statements)
-        self._triggers = TriggerChanges(self._statements)
-        self._pace = PaceChanges(self._statements)
-        self._workspaces = WorkspaceChanges(self._statements)
-        self._contexts = ContextChanges(self._statements)
-        self._instructions = InstructionChanges(self._statements)
+        self._row_writers = row_writers(self._statements, self._messages)
         self._memory = MemoryMarks(self._statements)
         self._touched: set[AgentId] = set()
         self.broken: StoreBrokenError | None = None
@@ -390,7 +340,7 @@ class CommitWriter:
             return failure
         try:
             for each in commit.changes:
-                self._write(each.change, at=at)
+                self._row_writers[type(each.change)](each.change, at=at)
                 self._events.append(each.events, at=at)
                 if not isinstance(each.change, QueueMessage):  # which is most of what comes in
                     self._expectations.forget()  # it may have moved the agent
@@ -414,80 +364,29 @@ class CommitWriter:
     def _note_touched(self, commit: AuditedCommit) -> None:
         self._touched.update(event.agent_id for each in commit.changes for event in each.events)
 
-    def _write(self, change: Change, *, at: int) -> None:
-        """Hand a change to the part that owns its rows. Exhaustive."""
-        match change:
-            case (
-                QueueMessage()
-                | ClaimMessage()
-                | DeferMessage()
-                | ReleaseDeferred()
-                | SettleMessage()
-                | MarkSeen()
-            ):
-                self._messages.write(change, at=at)
-            case (
-                OpenTurn()
-                | ResumeTurn()
-                | AppendTranscript()
-                | StartToolCall()
-                | FinishToolCall()
-                | SettleTurn()
-            ):
-                self._turns.write(change, at=at)
-            case (
-                CreateAgent()
-                | SetAgentStatus()
-                | FocusWorkItem()
-                | SetModelOverride()
-                | ArchiveAgent()
-                | RecordClosure()
-                | AppendBrief()
-            ):
-                self._agents.write(change, at=at)
-            case (
-                PutWorkItem()
-                | AppendDeliverySummary()
-                | RememberActivation()
-                | CreateTask()
-                | AdvanceTask()
-            ):
-                self._work.write(change, at=at)
-            case (
-                CreateTimer()
-                | FireTimer()
-                | RescheduleTimer()
-                | CancelTimer()
-                | ParkWakeHint()
-                | TakeWakeHints()
-                | OpenWait()
-                | MoveWait()
-            ):
-                self._wake.write(change, at=at)
-            case CreateTrigger() | MoveTrigger() | DeliverTrigger():
-                self._triggers.write(change, at=at)
-            case RememberPace() | HoldMessage() | HoldTurns() | ReleaseTurns() | ReviewHolds():
-                self._pace.write(change, at=at)
-            case RecordEvent():
-                pass  # the event is all there is
-            case _:
-                self._write_setting(change, at=at)
 
-    def _write_setting(self, change: _SettingChange, *, at: int) -> None:
-        """What an agent works with: its place, its skills, what it looks back on."""
-        match change:
-            case AttachWorkspace() | EnterWorkspace() | ExitWorkspace() | DetachWorkspace():
-                self._workspaces.write(change, at=at)
-            case ActivateSkill() | RestoreSkills():
-                self._skills.write(change)
-            case RememberContext():
-                self._contexts.write(change)
-            case NoteInstructionChange():
-                self._instructions.write(change, at=at)
-            case RememberWork() | ArchiveEpisode():
-                self._working_memory.write(change)
-            case _:
-                assert_never(change)
+def row_writers(statements: Statements, messages: MessageChanges) -> Mapping[type, RowWriter]:
+    """Return, for each kind of change, what writes its rows."""
+    by_room: tuple[tuple[object, RowWriter], ...] = (
+        (AgentChange, AgentChanges(statements).write),
+        (MessageChange, messages.write),
+        (TurnChange, TurnChanges(statements).write),
+        (RememberContext, ContextChanges(statements).write),
+        (WorkChange, WorkChanges(statements).write),
+        (WakeChange, WakeChanges(statements).write),
+        (TriggerChange, TriggerChanges(statements).write),
+        (MemoryChange, WorkingMemoryChanges(statements).write),
+        (WorkspaceChange, WorkspaceChanges(statements).write),
+        (SkillChange, SkillChanges(statements).write),
+        (NoteInstructionChange, InstructionChanges(statements).write),
+        (TurnRateChange, TurnLimitChanges(statements).write),
+        (RecordEvent, _no_rows),
+    )
+    return {kind: write for kinds, write in by_room for kind in get_args(kinds) or (kinds,)}
+
+
+def _no_rows(change: RecordEvent, *, at: int) -> None:
+    """The event is all there is."""
 
 
 def _queues_only(commit: AuditedCommit) -> bool:

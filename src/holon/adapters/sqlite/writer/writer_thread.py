@@ -1,23 +1,23 @@
-"""The only connection that writes, and the thread that waits for its disk.
+"""The writer: the only connection that writes, its queue, and the thread that waits for the disk.
 
-Owns:  the seam between the store and its writer. The real one is a thread; a simulation plugs in
-       one that writes at once, on the event loop. Contract: `submit` keeps order; `run` runs a job
-       on the writer with no transaction open, after all that was submitted before it; after `close`
-       nothing is accepted. Once it is broken, nothing more is written or synced by anybody: neither
-       by a job, nor by closing; one thread and the way back from it to the loop; the queue in front
-       of the disk, group commit, and the way back to the event loop.
-Rule 1: pieces of work run one after the other, in the order they were handed over.
-Rule 2: everything that waits when the disk is free becomes one group; a group is acknowledged in
+Owns:  the writer protocol of the store, and its threaded implementation with group commit; the
+       worker thread and its way back to the event loop. A simulation substitutes a writer that
+       writes at once, on the loop.
+Rule 1: contract of a writer: `submit` keeps order; `run` runs a job on the writer with no
+        transaction open, after all that was submitted before; after `close` nothing is accepted.
+        Once it is broken, neither a job nor closing writes or syncs anything.
+Rule 2: jobs run one after the other, in the order of submission.
+Rule 3: everything that waits when the disk becomes free is one group; a group is acknowledged in
         one call on the loop: first its tickets, then the observers.
-Rule 3: rows are written on the loop, where a statement takes some microseconds and nobody fights
-        over the interpreter. What waits for the disk is done on the thread: making a group durable,
+Rule 4: rows are written on the loop, where a statement takes microseconds and no thread competes
+        for the interpreter. Waiting for the disk happens on the thread: making a group durable,
         checkpoints, maintenance, and a database that another program has locked. The connection is
-        lent to it, and not touched until it is given back.
-Rule 4: the queue is bounded. A commit that finds it full is turned away at once with
-        StoreBusyError, and nothing of it was written.
-Rule 5: once the store is broken nothing is written or synced, whatever was asked before: a sync
-        that succeeds after one that failed says nothing about what the failed one lost.
-Rule 6: whatever a piece of work raises, the connection comes back and the thread goes on.
+        lent to the thread, and not touched until it is returned.
+Rule 5: the queue is bounded. A commit that finds it full fails at once with StoreBusyError, and
+        nothing of it was written.
+Rule 6: once the store is broken nothing is written or synced, whatever was submitted before: a sync
+        that succeeds after one that failed proves nothing about the data the failed one lost.
+Rule 7: whatever a job raises, the connection is returned and the thread continues.
 """
 
 import asyncio
@@ -94,7 +94,7 @@ class Writer(Protocol):
 Work: TypeAlias = Callable[[], None]
 
 
-class DiskThread:
+class WorkerThread:
     """Does what takes a while; handed work on the loop."""
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class ThreadWriter:
         self._files = files
         self._commits = CommitWriter(connection, require_owner, files)
         self._checkpoints = Checkpoints(connection, files)
-        self._disk = DiskThread()
+        self._disk = WorkerThread()
         self._items: deque[_Item] = deque()  # in the order they came
         self._is_called = False  # somebody will look at the items
         self._is_lent = False  # the connection, to the thread
