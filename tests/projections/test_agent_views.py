@@ -186,8 +186,8 @@ def test_an_agent_that_is_down_says_how_to_bring_it_up(
     assert lifecycle.accepts_external_messages is accepts
     if resume:
         assert lifecycle.operator_hint is not None
-        assert "a wake changes nothing, resume it first" in lifecycle.operator_hint
-        assert ("takes no prompts" in lifecycle.operator_hint) is not accepts
+        assert "a wake has no effect, resume it first" in lifecycle.operator_hint
+        assert ("accepts no prompts" in lifecycle.operator_hint) is not accepts
         assert lifecycle.resume_cli_hint == "holon agent resume main"
         assert lifecycle.resume_control_path == "/control/agents/main/resume"
     else:

@@ -70,8 +70,8 @@ def test_a_held_agent_and_one_that_was_given_up_say_so() -> None:
     held = msgspec.structs.replace(an_agent_state(), pace=TurnRateState(budget_until=until))
     seen = scheduling_posture(a_listed_agent(held, queued_count=2))
     assert seen.posture is Posture.HAS_QUEUED_INPUT
-    assert "budget is used up until 2026-03-01T12:00" in seen.reason
+    assert "budget is exhausted until 2026-03-01T12:00" in seen.reason
     given_up = msgspec.structs.replace(an_agent_state(), pace=TurnRateState(gave_up=True))
     seen = scheduling_posture(a_listed_agent(given_up, runnable_work_item_id=RUNNABLE))
     assert seen.posture is Posture.IDLE
-    assert "from outside" in seen.reason
+    assert "outside input" in seen.reason

@@ -89,7 +89,7 @@ class ResponseParser:
         """Parse a head if it is complete."""
         unread = self._unread
         if unread[: len(_BEGINNING)] != _BEGINNING[: len(unread)]:
-            raise NotHttpError("it does not speak HTTP")
+            raise NotHttpError("this is not an HTTP response")
         end = unread.find(_HEAD_END)
         if max(end, len(unread) if end < 0 else 0) > HEAD_BYTES_MAX:
             raise NotHttpError("the head is too long")
@@ -148,7 +148,7 @@ def parsed_head(text: bytes) -> ResponseHead:
     first, *lines = text.split(b"\r\n")
     status = _STATUS.fullmatch(first)
     if status is None:
-        raise NotHttpError("it does not speak HTTP")
+        raise NotHttpError("this is not an HTTP response")
     if len(lines) > _HEADERS_COUNT_MAX:
         raise NotHttpError("too many headers")
     headers: dict[str, str] = {}

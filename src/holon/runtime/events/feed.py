@@ -87,11 +87,11 @@ class EventReader:
         """Return the events after the cursor, maybe none; raises when the cursor is lost."""
         if self._is_at_end and not self._alarm.is_nudged:
             return ()  # nothing was committed since that read began
-        found = await self._read(self._cursor)
-        self._is_at_end = len(found) < EVENT_PAGE_COUNT_DEFAULT
-        if found:
-            self._cursor = found[-1].log_seq if self._is_global else found[-1].event_seq
-        return found
+        page = await self._read(self._cursor)
+        self._is_at_end = len(page) < EVENT_PAGE_COUNT_DEFAULT
+        if page:
+            self._cursor = page[-1].log_seq if self._is_global else page[-1].event_seq
+        return page
 
     async def gather(self) -> None:
         """Wait briefly at the end of the log, so that events arrive in larger pages."""
@@ -181,9 +181,9 @@ class EventFeed:
 
     async def _shared(self, place: _Place, read: Callable[[_Place], Awaitable[Page]]) -> Page:
         async with self._looking:
-            kept = self._kept.get(place)
-            if kept is not None:
-                return kept
+            cached = self._kept.get(place)
+            if cached is not None:
+                return cached
             begun_at = self._commit_count
             page = await read(place)
             if begun_at == self._commit_count:

@@ -121,9 +121,8 @@ class ToolRunner:
 
     @cached_property
     def _skills(self) -> "SkillWatch":
-        from holon.runtime.guidance.skill_watch import (
-            SkillWatch,
-        )  # imported on the first call
+        # Imported on the first call, to keep a run without tools fast.
+        from holon.runtime.guidance.skill_watch import SkillWatch
 
         return SkillWatch(self._reads, self._catalogs)
 

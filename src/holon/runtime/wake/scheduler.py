@@ -148,9 +148,8 @@ class Scheduler:
             suspects = await self._overlooked()
             if not suspects:
                 continue
-            await clock.sleep_for(
-                BACKSTOP_GRACE_MS
-            )  # after a clock change, lanes start within the grace period
+            # After a clock change, lanes start within the grace period.
+            await clock.sleep_for(BACKSTOP_GRACE_MS)
             still = await self._overlooked()
             for agent_id in (a for a, seq in suspects.items() if still.get(a) == seq):
                 self.rescue_count += 1
@@ -172,7 +171,7 @@ class Scheduler:
         Each with its newest event number: an agent whose log has moved since is being handled.
         """
         reads, now = self._reads, self._clock.now()
-        found = {}
+        overlooked = {}
         for agent_id in await reads.agents.restless(now=now):
             await checkpoint()  # a long list must not block the event loop
             if any(agent_id in known for known in (self._running, self._news, self._left_down)):
@@ -184,8 +183,8 @@ class Scheduler:
                 self._leave_down(agent_id, error)
             else:
                 if should_run:
-                    found[agent_id] = (await reads.events.event_bounds(agent_id))[1]
-        return found
+                    overlooked[agent_id] = (await reads.events.event_bounds(agent_id))[1]
+        return overlooked
 
     async def _should_run(self, agent_id: AgentId, *, now: datetime) -> bool:
         snapshot = await self._reads.agents.snapshot(agent_id, now=now)

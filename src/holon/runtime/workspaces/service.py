@@ -79,17 +79,17 @@ class WorkspaceService:
     async def attach(self, agent_id: AgentId, path: str) -> None:
         """Attach the workspace of a directory to an agent, and enter it."""
         await self._require_admits(agent_id)
-        found = await self._found(path)
+        directory = await self._workspace_at(path)
 
         async def decide() -> Commit | Refusal | None:
             await self._require_admits(agent_id)
             reads, now = self._store.reads, self._clock.now()
             bindings = await reads.workspaces.workspace_bindings(agent_id)
-            aim = attach_target_of(found, bindings, now=now)
+            target = attach_target_of(directory, bindings, now=now)
             occupants = await reads.workspaces.root_occupants(
-                aim.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
+                target.place.execution_root_id, limit=SURFACE_PAGE_COUNT_MAX
             )
-            decision = decide_attach(agent_id, bindings, aim, occupants=occupants)
+            decision = decide_attach(agent_id, bindings, target, occupants=occupants)
             match decision:
                 case Stay():
                     return None
@@ -138,18 +138,18 @@ class WorkspaceService:
             expects=(AgentAdmits(agent_id=agent_id),),
         )
 
-    async def _found(self, path: str) -> ResolvedDirectory:
+    async def _workspace_at(self, path: str) -> ResolvedDirectory:
         refusal = refuse_form(path)
         if refusal is not None:
             raise RefusedError(refusal)
-        found = await self._workspaces.find(path)
-        if isinstance(found, PathProblem):
-            raise RefusedError(refuse_problem(path, found))
+        directory = await self._workspaces.find(path)
+        if isinstance(directory, PathProblem):
+            raise RefusedError(refuse_problem(path, directory))
         home = await self._places.resolved(self._agent_places.home) or self._agent_places.home
-        refusal = refuse_private(found, home)
+        refusal = refuse_private(directory, home)
         if refusal is not None:
             raise RefusedError(refusal)
-        return found
+        return directory
 
     async def _require_admits(self, agent_id: AgentId) -> None:
         agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))

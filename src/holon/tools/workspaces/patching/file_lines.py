@@ -97,10 +97,10 @@ def split_lines(text: str) -> list[str]:
     """Split at line feeds only; every line keeps its own."""
     lines = text.split("\n")
     last = lines.pop()
-    kept = [line + "\n" for line in lines]
+    complete = [line + "\n" for line in lines]
     if last:
-        kept.append(last)
-    return kept
+        complete.append(last)
+    return complete
 
 
 def ending_of(lines: Sequence[str]) -> str:
@@ -204,7 +204,7 @@ class LineIndex:
         if rarest is None:
             return []
         offset, places = rarest
-        found = list[int]()
+        matches = list[int]()
         for place in places:
             start = place - offset
             self.budget.spend(_PLACE_STEPS)
@@ -213,10 +213,10 @@ class LineIndex:
             if _ends_elsewhere(old, start, len(self.lines)):
                 continue
             if len(old) == 1 or self._matches(spelled, start, level):
-                found.append(start)
-                if len(found) == count_max:
+                matches.append(start)
+                if len(matches) == count_max:
                     break
-        return found
+        return matches
 
     def _matches(self, spelled: Sequence[Spellings], at: int, level: MatchLevel) -> bool:
         """Whether lines match at a position inside the file; comparisons are counted."""
@@ -247,9 +247,9 @@ class LineIndex:
             self.budget.spend(2 * count)
             self._stripped = [line.strip(_BLANKS) for line in self.lines]
         self.budget.spend(count // 2)
-        found = [at for at, line in enumerate(self._stripped) if line == wanted]
-        if found:
-            return found
+        equal = [at for at, line in enumerate(self._stripped) if line == wanted]
+        if equal:
+            return equal
         self.budget.spend(count)
         return [at for at, line in enumerate(self._stripped) if line.startswith(wanted)]
 
