@@ -8,7 +8,11 @@ Owns:  the only place where the plane's parts are put together, and which variab
 from collections.abc import Mapping
 from pathlib import Path
 
-from holon.adapters.providers.credentials import Credentials, learn_kept_secrets, secret_variables
+from holon.adapters.providers.credentials import (
+    Credentials,
+    register_stored_secrets,
+    secret_variables,
+)
 from holon.adapters.providers.last_failures import LastFailureLog
 from holon.adapters.providers.resolver import ProviderResolver, ResolverParts
 from holon.adapters.system.credential_file import CredentialFile
@@ -34,7 +38,7 @@ def build_plane(
         clock=clock,
         user_home=Path(environ.get("HOME", "/")),
     )
-    learn_kept_secrets(registry, environ, profiles, variables=_named_variables(settings))
+    register_stored_secrets(registry, environ, profiles, variables=_named_variables(settings))
     parts = ResolverParts(
         credentials=credentials, clock=clock, home=settings.home, redactor=registry
     )

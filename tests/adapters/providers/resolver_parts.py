@@ -32,7 +32,7 @@ def credentials_of(
     )
 
 
-def plane_of(
+def resolver_of(
     home: Path,
     settings: PlaneSettings | None = None,
     environ: Mapping[str, str] | None = None,

@@ -82,7 +82,7 @@ class SqliteUsageReads(ReadSession):
     async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
         """What the agent's turns used since a moment, or everybody's, oldest first."""
         scope = EVERYBODY if agent_id is None else agent_id
-        found = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
+        rows = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
         return [
             UsageStep(
                 began_at=from_micros(step * USAGE_STEP_MICROS),
@@ -90,7 +90,7 @@ class SqliteUsageReads(ReadSession):
                 tokens=tokens,
                 cost_micros=cost_micros,
             )
-            for step, turn_count, tokens, cost_micros in found
+            for step, turn_count, tokens, cost_micros in rows
             if isinstance(step, int)
             and isinstance(turn_count, int)
             and isinstance(tokens, int)
@@ -103,6 +103,6 @@ class SqliteUsageReads(ReadSession):
 
     async def agent_count(self, *, limit: int) -> int:
         """How many agents there are; counting stops at `limit`."""
-        found = self._one("agent_count", (limit,))
-        count = None if found is None else found[0]
+        row = self._one("agent_count", (limit,))
+        count = None if row is None else row[0]
         return count if isinstance(count, int) else 0

@@ -104,8 +104,8 @@ class SqliteRecordReads(ReadSession):
         self, agent_id: AgentId, event_seq: int, *, limit: int
     ) -> Sequence[AuditEvent]:
         """Events that follow a sequence number, in order."""
-        found = self._all("events_after", (agent_id, event_seq, limit))
-        return [audit_event(EventRow._make(row), agent_id=agent_id) for row in found]
+        rows = self._all("events_after", (agent_id, event_seq, limit))
+        return [audit_event(EventRow._make(row), agent_id=agent_id) for row in rows]
 
     async def event_bounds(self, agent_id: AgentId) -> tuple[int, int]:
         """The newest pruned sequence number (0 when none was), and the newest of all."""
@@ -117,8 +117,8 @@ class SqliteRecordReads(ReadSession):
 
     async def task(self, task_id: TaskId) -> TaskRecord | None:
         """One task."""
-        found = self._one("task", (task_id,))
-        return None if found is None else task_record(TaskRow._make(found))
+        row = self._one("task", (task_id,))
+        return None if row is None else task_record(TaskRow._make(row))
 
     async def open_tasks(self) -> Sequence[TaskRecord]:
         """Tasks that have not ended, of all agents."""
@@ -126,13 +126,13 @@ class SqliteRecordReads(ReadSession):
 
     async def timer(self, timer_id: TimerId) -> TimerRecord | None:
         """One timer."""
-        found = self._one("timer", (timer_id,))
-        return None if found is None else timer_record(TimerRow._make(found))
+        row = self._one("timer", (timer_id,))
+        return None if row is None else timer_record(TimerRow._make(row))
 
     async def work_item(self, work_item_id: WorkItemId) -> WorkItemRecord | None:
         """One work item."""
-        found = self._one("work_item", (work_item_id,))
-        return None if found is None else ITEMS.decode(str(found[0]))
+        row = self._one("work_item", (work_item_id,))
+        return None if row is None else ITEMS.decode(str(row[0]))
 
     async def waits_on(self, source_id: str) -> Sequence[WaitRecord]:
         """Open waits that this source ends."""
@@ -158,31 +158,29 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
         """Briefs of an agent, newest first."""
         with self._moment():
             seq = _NEWEST if before is None else self._brief_place(agent_id, before)
-            found = self._all(
-                "briefs_page", (agent_id, seq, at_most(limit, SURFACE_PAGE_COUNT_MAX))
-            )
-        return [BRIEFS.decode(str(row[0])) for row in found]
+            rows = self._all("briefs_page", (agent_id, seq, at_most(limit, SURFACE_PAGE_COUNT_MAX)))
+        return [BRIEFS.decode(str(row[0])) for row in rows]
 
     async def brief(self, brief_id: BriefId) -> BriefRecord | None:
         """One brief."""
-        found = self._one("brief", (brief_id,))
-        return None if found is None else BRIEFS.decode(str(found[0]))
+        row = self._one("brief", (brief_id,))
+        return None if row is None else BRIEFS.decode(str(row[0]))
 
     async def messages(
         self, agent_id: AgentId, message_ids: Sequence[MessageId]
     ) -> Sequence[QueueEntry]:
         """Those of the named messages that are kept and are this agent's, in the order asked."""
         with self._moment():
-            asked = message_ids[:SURFACE_PAGE_COUNT_MAX]
-            found = [self._one("message", (message_id,)) for message_id in asked]
-        entries = (queue_entry(row) for row in found if row is not None)
+            page = message_ids[:SURFACE_PAGE_COUNT_MAX]
+            columns = [self._one("message", (message_id,)) for message_id in page]
+        entries = (queue_entry(row) for row in columns if row is not None)
         return [entry for entry in entries if entry.message.agent_id == agent_id]
 
     async def turns(self, agent_id: AgentId, turn_ids: Sequence[TurnId]) -> Sequence[TurnRecord]:
         """Those of the named turns that are kept and are this agent's, without what they hold."""
         with self._moment():
-            found = [self._one("turn", (turn_id,)) for turn_id in turn_ids[:EVENT_PAGE_COUNT_MAX]]
-        turns = (turn_record(TurnRow._make(row)) for row in found if row is not None)
+            columns = [self._one("turn", (turn_id,)) for turn_id in turn_ids[:EVENT_PAGE_COUNT_MAX]]
+        turns = (turn_record(TurnRow._make(row)) for row in columns if row is not None)
         return [turn for turn in turns if turn.agent_id == agent_id]
 
     async def turns_page(
@@ -190,10 +188,10 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
     ) -> Sequence[TurnLog]:
         """Turns with everything recorded in them, newest first, the open one included."""
         before = _NEWEST if before_index is None else before_index
-        most = at_most(limit, SURFACE_TURNS_COUNT_MAX)
+        count = at_most(limit, SURFACE_TURNS_COUNT_MAX)
         with self._moment():
-            found = self._all("turns_page", (agent_id, before, most))
-            return [self._log_of(row) for row in found]
+            rows = self._all("turns_page", (agent_id, before, count))
+            return [self._log_of(row) for row in rows]
 
     async def events_page(self, agent_id: AgentId, query: EventQuery) -> EventSlice:
         """Events of an agent in either direction, and how far its log reaches."""
@@ -202,20 +200,20 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
             after = floor_seq if query.after_seq is None else query.after_seq
             before = last_seq + 1 if query.before_seq is None else query.before_seq
             name = "events_up" if query.order is EventOrder.ASC else "events_down"
-            most = at_most(query.limit, EVENT_PAGE_COUNT_MAX)
-            found = self._all(name, (agent_id, after, before, most))
+            count = at_most(query.limit, EVENT_PAGE_COUNT_MAX)
+            rows = self._all(name, (agent_id, after, before, count))
         return EventSlice(
-            events=tuple(audit_event(EventRow._make(row), agent_id=agent_id) for row in found),
+            events=tuple(audit_event(EventRow._make(row), agent_id=agent_id) for row in rows),
             floor_seq=floor_seq,
             last_seq=last_seq,
         )
 
     async def log_after(self, log_seq: int, *, limit: int) -> Sequence[AuditEvent]:
         """Events of all agents after a number, in order. A number left out was pruned."""
-        found = self._all("log_after", (log_seq, at_most(limit, EVENT_PAGE_COUNT_MAX)))
+        rows = self._all("log_after", (log_seq, at_most(limit, EVENT_PAGE_COUNT_MAX)))
         return [
             audit_event(EventRow._make(columns), agent_id=AgentId(str(agent_id)))
-            for *columns, agent_id in found
+            for *columns, agent_id in rows
         ]
 
     async def log_epoch(self) -> str | None:
@@ -242,8 +240,8 @@ class SqliteHistoryReads(SqliteRecordReads, SqliteTurnReads):
                 raise UnknownCursorError(f"{agent_id} has no brief {brief_id}")
 
 
-def _bounds(found: Row | None) -> tuple[int, int]:
-    match found:
+def _bounds(row: Row | None) -> tuple[int, int]:
+    match row:
         case (int() as floor_seq, int() as last_seq):
             return floor_seq, last_seq
         case _:
@@ -257,8 +255,8 @@ _FIRST: Final = -1  # earlier than every moment
 class _AgentLooks(WorkspaceLooks, MemoryLooks):
     """What is read of one agent inside a transaction somebody else holds."""
 
-    def _listed(self, found: Row) -> ListedAgent:
-        row = AgentRow._make(found)
+    def _listed(self, columns: Row) -> ListedAgent:
+        row = AgentRow._make(columns)
         agent = agent_state(row)
         agent_id = agent.identity.agent_id
         runnable = self._one("runnable_item", (agent_id, row.current_work_item_id))
@@ -273,10 +271,10 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         )
 
     def _counts(self, agent_id: AgentId) -> AgentCounts | None:
-        found = self._one("agent_counts", (agent_id, SURFACE_COUNTED_COUNT_MAX))
-        if found is None:
+        row = self._one("agent_counts", (agent_id, SURFACE_COUNTED_COUNT_MAX))
+        if row is None:
             return None
-        queued, items, waits, tasks, timers, hints, briefs, events = numbers(found)
+        queued, items, waits, tasks, timers, hints, briefs, events = numbers(row)
         return AgentCounts(
             queued_messages=queued,
             open_work_items=items,
@@ -289,34 +287,34 @@ class _AgentLooks(WorkspaceLooks, MemoryLooks):
         )
 
     def _some_waits(self, agent_id: AgentId, *, limit: int) -> list[WaitRecord]:
-        found = self._all("some_open_waits", (agent_id, limit))
-        return [wait_record(WaitRow._make(row)) for row in found]
+        rows = self._all("some_open_waits", (agent_id, limit))
+        return [wait_record(WaitRow._make(row)) for row in rows]
 
     def _hints(self, agent_id: AgentId) -> list[WakeHint]:
         return [HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,))]
 
     def _usage(self, agent_id: AgentId) -> TokenUsage | None:
         """What the newest turn used, of the last settled ones that reported any tokens."""
-        found = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
-        return None if found is None else USAGES.decode(str(found[0]))
+        row = self._one("last_reported_usage", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
+        return None if row is None else USAGES.decode(str(row[0]))
 
     def _exchange(self, agent_id: AgentId) -> LastExchange | None:
         """Which model was meant and which was asked last, in one of the newest turns."""
-        found = self._one("last_exchange", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
-        if found is None:
+        row = self._one("last_exchange", (agent_id, SURFACE_USAGE_TURNS_COUNT_MAX))
+        if row is None:
             return None
-        requested, active = found
+        requested, active = row
         return LastExchange(
             requested_model=str(requested), active_model=None if active is None else str(active)
         )
 
     def _failure(self, name: str, *key: Value) -> BriefRecord | None:
-        found = self._one(name, key)
-        return None if found is None else BRIEFS.decode(str(found[0]))
+        row = self._one(name, key)
+        return None if row is None else BRIEFS.decode(str(row[0]))
 
     def _continuation(self, agent_id: AgentId) -> Continuation | None:
-        found = self._one("last_continuation", (agent_id, SURFACE_COUNTED_COUNT_MAX))
-        event = None if found is None else EVENTS.decode(str(found[0]))
+        row = self._one("last_continuation", (agent_id, SURFACE_COUNTED_COUNT_MAX))
+        event = None if row is None else EVENTS.decode(str(row[0]))
         return event.continuation if isinstance(event, ContinuationResolved) else None
 
     def _let_go(self, agent_id: AgentId) -> tuple[int, tuple[str, ...]]:
@@ -394,8 +392,8 @@ class _Pages(ReadSession):
 
     def _weighed(self, row: Row) -> WeighedItem:
         item = ITEMS.decode(str(row[0]))
-        found = self._all("item_waits", (item.id,))
-        waits = tuple(wait_record(WaitRow._make(wait)) for wait in found)
+        rows = self._all("item_waits", (item.id,))
+        waits = tuple(wait_record(WaitRow._make(wait)) for wait in rows)
         return WeighedItem(item=item, waits=waits[:AGENT_ROWS_SHOWN_COUNT_MAX])
 
     def _place(self, name: str, agent_id: AgentId, after: str | None) -> tuple[bool, int]:
@@ -408,10 +406,10 @@ class _Pages(ReadSession):
                 raise UnknownCursorError(f"{agent_id} has no record {after}")
 
     def _item_place(self, agent_id: AgentId, after: WorkItemId) -> list[int]:
-        found = self._one("item_place", (agent_id, after))
-        if found is None:
+        row = self._one("item_place", (agent_id, after))
+        if row is None:
             raise UnknownCursorError(f"{agent_id} has no work item {after}")
-        return numbers(found)
+        return numbers(row)
 
 
 class SqliteSurfaceReads(_AgentLooks, _Pages):
@@ -420,10 +418,8 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
     async def public_agents(self, *, after: AgentId | None, limit: int) -> Sequence[ListedAgent]:
         """Public agents that are in use, by id, following `after`; private ones are left out."""
         with self._moment():
-            found = self._all(
-                "public_agents", (after or "", at_most(limit, SURFACE_PAGE_COUNT_MAX))
-            )
-            return [self._listed(row) for row in found]
+            rows = self._all("public_agents", (after or "", at_most(limit, SURFACE_PAGE_COUNT_MAX)))
+            return [self._listed(row) for row in rows]
 
     async def agent_surface(self, agent_id: AgentId) -> AgentSurface | None:
         """Everything a surface shows of one agent, whoever may see it, at one moment."""
@@ -476,9 +472,9 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
 
     async def runtime_activity(self) -> ActivityCounts:
         """What goes on in the whole runtime."""
-        found = self._one("activity", (SURFACE_COUNTED_COUNT_MAX,))
-        assert found is not None, "counts are always one row"
-        active, processing, waiting, tasks = numbers(found)
+        row = self._one("activity", (SURFACE_COUNTED_COUNT_MAX,))
+        assert row is not None, "counts are always one row"
+        active, processing, waiting, tasks = numbers(row)
         return ActivityCounts(
             active_agent_count=active,
             processing_agent_count=processing,
@@ -490,10 +486,10 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
         """How many agents of each status there are, and how much is kept."""
         with self._moment():
             queued, events = numbers(self._one("kept", (CENSUS_ROWS_COUNT_MAX,)) or (0, 0))
-            found = self._all("statuses", (AGENTS_COUNT_MAX,))
+            rows = self._all("statuses", (AGENTS_COUNT_MAX,))
             database_bytes, wal_bytes = self._file_bytes()
             return RuntimeCensus(
-                agents={str(status): int(str(count)) for status, count in found},
+                agents={str(status): int(str(count)) for status, count in rows},
                 queued_message_count=queued,
                 kept_event_count=events,
                 database_bytes=database_bytes,

@@ -64,15 +64,15 @@ class SqliteWorkReads(ReadSession):
 
     async def work_item_counts(self, agent_id: AgentId) -> WorkItemCounts:
         """How many items the agent has open, and how many completed ones are kept."""
-        found = self._one("item_counts", (agent_id,))
-        assert found is not None, "counts are always one row"
-        open_count, completed_count = numbers(found)
+        row = self._one("item_counts", (agent_id,))
+        assert row is not None, "counts are always one row"
+        open_count, completed_count = numbers(row)
         return WorkItemCounts(open_count=open_count, completed_count=completed_count)
 
     async def ended_tasks(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
         """Tasks of the agent that have ended, newest first."""
-        found = self._all("ended_tasks", (agent_id, limit))
-        return [task_record(TaskRow._make(row)) for row in found]
+        rows = self._all("ended_tasks", (agent_id, limit))
+        return [task_record(TaskRow._make(row)) for row in rows]
 
     async def unread_tasks(self) -> Sequence[TaskRecord]:
         """Tasks of all agents that have ended and whose result no turn has taken in yet."""
@@ -80,14 +80,14 @@ class SqliteWorkReads(ReadSession):
 
     async def unread_results(self, agent_id: AgentId, *, limit: int) -> Sequence[TaskRecord]:
         """Ended tasks of the agent whose result no turn has taken in yet, newest first."""
-        found = self._all("unread_results", (agent_id, limit))
-        return [task_record(TaskRow._make(row)) for row in found]
+        rows = self._all("unread_results", (agent_id, limit))
+        return [task_record(TaskRow._make(row)) for row in rows]
 
     async def followup_count(self, root_id: MessageId) -> int:
         """How many follow-ups of one chain are known."""
-        found = self._one("followup_count", (root_id,))
-        assert found is not None, "counts are always one row"
-        return number(found[0])
+        row = self._one("followup_count", (root_id,))
+        assert row is not None, "counts are always one row"
+        return number(row[0])
 
     async def tool_latencies(self, agent_id: AgentId, *, limit: int) -> Sequence[ToolLatency]:
         """How long the agent's calls took, by tool."""

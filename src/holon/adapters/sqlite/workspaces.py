@@ -38,8 +38,8 @@ class WorkspaceLooks(ReadSession):
     """What is read of one agent inside a transaction somebody else holds."""
 
     def _active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
-        found = self._one("active_workspace", (agent_id,))
-        return None if found is None else _active(found)
+        row = self._one("active_workspace", (agent_id,))
+        return None if row is None else _active(row)
 
     def _bindings(self, agent_id: AgentId) -> WorkspaceBindings:
         held = self._one("occupancy_of", (agent_id,))
@@ -69,8 +69,8 @@ class SqliteWorkspaceReads(WorkspaceLooks):
     ) -> Sequence[WorkspaceOccupancy]:
         """Who is under an execution root now."""
         wanted = at_most(limit, SURFACE_PAGE_COUNT_MAX)
-        found = self._all("root_occupants", (execution_root_id, wanted))
-        return [_occupancy(row) for row in found]
+        rows = self._all("root_occupants", (execution_root_id, wanted))
+        return [_occupancy(row) for row in rows]
 
 
 def workspace_entry(row: Row) -> WorkspaceEntry:
