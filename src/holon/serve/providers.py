@@ -7,7 +7,11 @@ Owns:  the construction of its parts; which environment variables hold secrets; 
 from collections.abc import Mapping
 from pathlib import Path
 
-from holon.adapters.providers.credentials import Credentials, learn_kept_secrets, secret_variables
+from holon.adapters.providers.credentials import (
+    Credentials,
+    register_stored_secrets,
+    secret_variables,
+)
 from holon.adapters.providers.last_failures import LastFailureLog
 from holon.adapters.providers.resolver import ProviderResolver, ResolverParts
 from holon.adapters.system.credential_file import CredentialFile
@@ -33,7 +37,7 @@ def build_plane(
         clock=clock,
         user_home=Path(environ.get("HOME", "/")),
     )
-    learn_kept_secrets(registry, environ, profiles, variables=_named_variables(settings))
+    register_stored_secrets(registry, environ, profiles, variables=_named_variables(settings))
     parts = ResolverParts(
         credentials=credentials, clock=clock, home=settings.home, redactor=registry
     )

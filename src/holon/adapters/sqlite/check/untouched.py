@@ -113,15 +113,15 @@ def _read_version(connection: apsw.Connection, path: Path) -> int:
 
 
 def _require_known(version: int, path: Path) -> None:
-    known = known_migrations()[-1].version
-    if version > known:
+    newest = known_migrations()[-1].version
+    if version > newest:
         raise SchemaTooNewError(
             f"the database at {path} has schema version {version}, and this Holon knows versions"
-            f" up to {known}; it was left as it is",
+            f" up to {newest}; it was left as it is",
             hint="use the Holon that wrote it",
         )
-    if version < known:
+    if version < newest:
         raise NotAHolonDatabaseError(
-            f"the database at {path} has schema version {version}; this Holon checks {known}",
+            f"the database at {path} has schema version {version}; this Holon checks {newest}",
             hint="start the host once, which brings the database up to date, then check again",
         )
