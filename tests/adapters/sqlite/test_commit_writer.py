@@ -12,6 +12,7 @@ from holon.adapters.sqlite.queue import MessageChanges
 from holon.adapters.sqlite.writer.commit_writer import CommitWriter, row_writers
 from holon.decide.events.audit import audited
 from holon.model.commits import (
+    Change,
     SettleMessage,
 )
 from holon.model.errors import StoreBrokenError

@@ -126,8 +126,8 @@ class SqliteAgentReads(ReadSession):
 
     async def agent(self, agent_id: AgentId) -> AgentState | None:
         """One agent's state."""
-        row = self._one("agent", (agent_id,))
-        return None if row is None else agent_state(AgentRow._make(row))
+        found = self._one("agent", (agent_id,))
+        return None if found is None else agent_state(AgentRow._make(found))
 
     async def agent_context(self, agent_id: AgentId) -> AgentContext:
         """Where the agent's history begins, and what is left of the turns before."""
@@ -156,10 +156,10 @@ class SqliteAgentReads(ReadSession):
         self, agent_ids: Sequence[AgentId]
     ) -> Sequence[AgentIdentity]:
         """Those of these agents that are archived and of whose doings no row is left."""
-        ids_json = json.dumps([str(each) for each in agent_ids])
+        asked = json.dumps([str(each) for each in agent_ids])
         return [
             IDENTITIES.decode(str(row[0]))
-            for row in self._all("archived_without_history", (ids_json,))
+            for row in self._all("archived_without_history", (asked,))
         ]
 
     async def agent_count(self, *, limit: int) -> int:
@@ -171,14 +171,16 @@ class SqliteAgentReads(ReadSession):
     async def public_agents(self, *, after: AgentId | None, limit: int) -> Sequence[ListedAgent]:
         """Public agents that are in use, by id, following `after`; private ones are left out."""
         with self._moment():
-            row = self._all("public_agents", (after or "", at_most(limit, SURFACE_PAGE_COUNT_MAX)))
+            found = self._all(
+                "public_agents", (after or "", at_most(limit, SURFACE_PAGE_COUNT_MAX))
+            )
             return [self._listed(row) for row in found]
 
     async def agent_surface(self, agent_id: AgentId) -> AgentSurface | None:
         """Everything a surface shows of one agent, whoever may see it, at one moment."""
         with self._moment():
             found, counts = self._one("agent", (agent_id,)), self._counts(agent_id)
-            if row is None or counts is None:
+            if found is None or counts is None:
                 return None
             let_go_count, recap = self._let_go(agent_id)
             _, last_seq = numbers(self._one("event_bounds", (agent_id,)) or (0, 0))
@@ -224,7 +226,7 @@ class SqliteAgentReads(ReadSession):
         """What goes on in the whole runtime."""
         found = self._one("activity", (SURFACE_COUNTED_COUNT_MAX,))
         assert found is not None, "counts are always one row"
-        active, processing, waiting, tasks = numbers(row)
+        active, processing, waiting, tasks = numbers(found)
         return ActivityCounts(
             active_agent_count=active,
             processing_agent_count=processing,
@@ -235,7 +237,7 @@ class SqliteAgentReads(ReadSession):
     def _snapshot_of(self, agent_id: AgentId, row: AgentRow, *, now: int) -> AgentSnapshot:
         around = ActivityCountsRow._make(self._one("around", (agent_id,)) or _NOTHING)
         waits = self._open_waits(agent_id) if around.has_waits else {}
-        current_id, limit = row.current_work_item_id, WORK_ITEMS_WEIGHED_COUNT_MAX
+        current_id, most = row.current_work_item_id, WORK_ITEMS_WEIGHED_COUNT_MAX
         current = self._all("weighed_item", (current_id,)) if current_id is not None else []
         deferred_until, slowed_until, void = self._waits_until(row, agent_id, now=now)
         claimed, hints = around.claimed_message_id, around.has_hints
@@ -243,8 +245,8 @@ class SqliteAgentReads(ReadSession):
         queued: tuple[WeighedItem, ...] = ()
         due: tuple[WeighedItem, ...] = ()
         if around.has_open_items:
-            queued = self._weigh_all("weighed_queue", (agent_id, current_id, limit), waits)
-            due = self._weigh_all("due_rechecks", (agent_id, now, limit), waits)
+            queued = self._weigh_all("weighed_queue", (agent_id, current_id, most), waits)
+            due = self._weigh_all("due_rechecks", (agent_id, now, most), waits)
         return AgentSnapshot(
             agent=agent_state(row),
             heads=self._heads(agent_id, void, now=now) if row.queued_count else (),
@@ -261,23 +263,6 @@ class SqliteAgentReads(ReadSession):
             active_timer_count=around.active_timer_count,
         )
 
-    def _parked_hints(self, agent_id: AgentId) -> tuple[WakeHint, ...]:
-        return tuple(HINTS.decode(str(row[0])) for row in self._all("hints", (agent_id,)))
-
-    async def restless(self, *, now: datetime) -> Sequence[AgentId]:
-        """Agents some row gives a reason to look at: queue, claim, hint, or open work item."""
-        moments = (to_micros(now), to_micros(now + _LONGEST_HOLD))
-        return [AgentId(str(row[0])) for row in self._all("restless", moments)]
-
-    async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
-        """Agents with a message whose hold ends later than any can: the clock was set back."""
-        rows = self._all("void_holds", (to_micros(now + _LONGEST_HOLD),))
-        return [AgentId(str(row[0])) for row in rows]
-
-    async def agents_with_open_turns(self) -> Sequence[AgentId]:
-        """Agents whose lane was cut off by the end of an earlier process."""
-        return [AgentId(str(row[0])) for row in self._all("agents_with_open_turns")]
-
     def _waits_until(
         self, row: AgentRow, agent_id: AgentId, *, now: int
     ) -> tuple[datetime | None, datetime | None, int | None]:
@@ -286,10 +271,10 @@ class SqliteAgentReads(ReadSession):
         The third is a message that was held back by a clock which has been set back since.
         """
         longest = now + SELF_STARTED_HOLD_MS_MAX * 1_000
-        columns = self._one("waits_until", (agent_id, now, longest)) if row.queued_count else None
-        if columns is None:
+        found = self._one("waits_until", (agent_id, now, longest)) if row.queued_count else None
+        if found is None:
             return None, None, None
-        put_off, held, void = columns
+        put_off, held, void = found
         return (
             from_micros(put_off) if isinstance(put_off, int) else None,
             from_micros(held) if isinstance(held, int) else None,
@@ -399,8 +384,8 @@ class SqliteAgentReads(ReadSession):
         return int(str(pages)) * int(str(size)), wal_bytes
 
 
-def _weigh(columns: Row, waits: _WaitsByItem) -> WeighedItem:
-    row = WorkItemRow._make(columns)
+def _weigh(found: Row, waits: _WaitsByItem) -> WeighedItem:
+    row = WorkItemRow._make(found)
     item = ITEMS.decode(row.record)
     return WeighedItem(
         item=item, waits=tuple(waits.get(item.id, ())), activation=activation_memory(row, item)
@@ -411,10 +396,8 @@ def _unweighed(
     waits: _WaitsByItem, weighed: Sequence[WeighedItem | None]
 ) -> tuple[WaitRecord, ...]:
     """The waits on items that are not among these."""
-    weighed_ids = {None, *(each.item.id for each in weighed if each is not None)}
-    return tuple(
-        wait for item_id, some in waits.items() if item_id not in weighed_ids for wait in some
-    )
+    known = {None, *(each.item.id for each in weighed if each is not None)}
+    return tuple(wait for item_id, some in waits.items() if item_id not in known for wait in some)
 
 
 AgentChange: TypeAlias = (

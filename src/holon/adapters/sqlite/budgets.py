@@ -99,7 +99,7 @@ class SqliteBudgetReads(ReadSession):
     async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
         """What the agent's turns used since a moment, or everybody's, oldest first."""
         scope = EVERYBODY if agent_id is None else agent_id
-        rows = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
+        found = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
         return [
             UsageStep(
                 began_at=from_micros(step * USAGE_STEP_MICROS),
@@ -107,7 +107,7 @@ class SqliteBudgetReads(ReadSession):
                 tokens=tokens,
                 cost_micros=cost_micros,
             )
-            for step, turn_count, tokens, cost_micros in rows
+            for step, turn_count, tokens, cost_micros in found
             if isinstance(step, int)
             and isinstance(turn_count, int)
             and isinstance(tokens, int)
@@ -120,5 +120,5 @@ class SqliteBudgetReads(ReadSession):
 
     async def void_holds(self, *, now: datetime) -> Sequence[AgentId]:
         """Agents with a message whose hold ends later than any can: the clock was set back."""
-        row = self._all("void_holds", (to_micros(now + _HOLD_MAX),))
-        return = None if row is None else row[0])) for row in found]
+        found = self._all("void_holds", (to_micros(now + _HOLD_MAX),))
+        return [AgentId(str(row[0])) for row in found]

@@ -46,9 +46,9 @@ class SqliteSkillReads(ReadSession):
 
     async def active_skills(self, agent_id: AgentId) -> Sequence[SkillActivation]:
         """The skills an agent uses, each once, in order of activation."""
-        rows = self._all("skill_activations", (agent_id, SKILL_ACTIVATIONS_READ_COUNT_MAX))
+        found = self._all("skill_activations", (agent_id, SKILL_ACTIVATIONS_READ_COUNT_MAX))
         newest: dict[str, SkillActivation] = {}
-        for row in rows:
+        for row in found:
             activation = _activation(row)
             shown = newest.get(activation.entrypoint_path)
             if shown is None or _is_sooner_shown(activation, shown):
@@ -59,8 +59,8 @@ class SqliteSkillReads(ReadSession):
         self, agent_id: AgentId, entrypoint_path: str
     ) -> Sequence[SkillActivation]:
         """How one skill is in use, by each of the reasons it has."""
-        rows = self._all("activations_of", (agent_id, entrypoint_path))
-        return [_activation(row) for row in rows]
+        found = self._all("activations_of", (agent_id, entrypoint_path))
+        return [_activation(row) for row in found]
 
     async def has_skills_to_restore(self) -> bool:
         """Whether some session_active skill was made so by a process and not restored since."""

@@ -73,10 +73,10 @@ class SqliteMemoryReads(ReadSession):
 
     async def remembered(self, agent_id: AgentId) -> RememberedPlace:
         """Everything kept of an agent's memory, and the workspace it is in."""
-        row = self._one("memory_state", (agent_id,))
-        if row is None:
+        found = self._one("memory_state", (agent_id,))
+        if found is None:
             return RememberedPlace()
-        state, workspace_id = row
+        state, workspace_id = found
         return RememberedPlace(
             state=MemoryState() if state is None else _STATES.decode(str(state)),
             workspace_id=None if workspace_id is None else WorkspaceId(str(workspace_id)),
@@ -101,8 +101,8 @@ class SqliteMemoryReads(ReadSession):
     ) -> Sequence[EpisodeRecord]:
         """Finished episodes, newest first; those that ended before a turn, if one is named."""
         until = _EVERY_TURN if before_turn is None else before_turn
-        rows = self._all("episodes", (agent_id, until, at_most(limit, EPISODES_PAGE_COUNT_MAX)))
-        return [_EPISODES.decode(str(row[0])) for row in rows]
+        found = self._all("episodes", (agent_id, until, at_most(limit, EPISODES_PAGE_COUNT_MAX)))
+        return [_EPISODES.decode(str(row[0])) for row in found]
 
     async def newest_episode_agents(self, *, limit: int) -> Sequence[AgentId]:
         """Agents to whom the newest episodes of all belong."""
@@ -163,11 +163,11 @@ class SqliteMemoryReads(ReadSession):
         listed = encode(ids)
         match kind:
             case MemoryKind.BRIEF:
-                rows = self._all("memory_briefs", (listed,))
-                return {str(row[0]): BRIEFS.decode(str(row[1])) for row in rows}
+                found = self._all("memory_briefs", (listed,))
+                return {str(row[0]): BRIEFS.decode(str(row[1])) for row in found}
             case MemoryKind.WORK_ITEM:
-                rows = self._all("memory_work_items", (listed,))
-                return {str(row[0]): ITEMS.decode(str(row[1])) for row in rows}
+                found = self._all("memory_work_items", (listed,))
+                return {str(row[0]): ITEMS.decode(str(row[1])) for row in found}
             case MemoryKind.TASK:
                 tasks = (
                     task_record(TaskRow._make(row)) for row in self._all("memory_tasks", (listed,))
@@ -183,8 +183,8 @@ class SqliteMemoryReads(ReadSession):
                 entries = map(workspace_entry, self._all("memory_workspaces", (listed, agent_id)))
                 return {entry.workspace_id: entry for entry in entries}
             case MemoryKind.EPISODE:
-                rows = self._all("memory_episodes", (listed,))
-                return {str(row[0]): _EPISODES.decode(str(row[1])) for row in rows}
+                found = self._all("memory_episodes", (listed,))
+                return {str(row[0]): _EPISODES.decode(str(row[1])) for row in found}
             case MemoryKind.AGENT_MEMORY:
                 return {}  # files, not rows
 
@@ -232,9 +232,9 @@ class WorkingMemoryChanges:
                     ),
                 )
             case ArchiveEpisode(episode=episode):
-                columns = (episode.end_turn_index, to_micros(episode.finalized_at), encode(episode))
+                kept = (episode.end_turn_index, to_micros(episode.finalized_at), encode(episode))
                 self._statements.run(
-                    self._sql["archive_episode"], (episode.id, episode.agent_id, *columns)
+                    self._sql["archive_episode"], (episode.id, episode.agent_id, *kept)
                 )
             case _:
                 assert_never(change)

@@ -63,10 +63,10 @@ class SqliteQueueReads(ReadSession):
 
     async def admission_target(self, agent_id: AgentId) -> AdmissionTarget | None:
         """What the door needs to know, or nothing when there is no such agent."""
-        row = self._one("admission_target", (agent_id,))
-        if row is None:
+        found = self._one("admission_target", (agent_id,))
+        if found is None:
             return None
-        status, archived, queued_count = row
+        status, archived, queued_count = found
         assert isinstance(queued_count, int), "a trigger counts"
         return AdmissionTarget(
             status=AgentStatus(str(status)), is_archived=bool(archived), queued_count=queued_count
@@ -74,17 +74,17 @@ class SqliteQueueReads(ReadSession):
 
     async def message(self, message_id: MessageId) -> QueueEntry | None:
         """One message and its state."""
-        row = self._one("message", (message_id,))
-        return None if row is None else queue_entry(row)
+        found = self._one("message", (message_id,))
+        return None if found is None else queue_entry(found)
 
     async def keyed(
         self, agent_id: AgentId, surface: DeliverySurface, key: str
     ) -> KeyedMessage | None:
         """The message an idempotency key belongs to."""
-        row = self._one("keyed", (agent_id, surface.value, key))
-        if row is None:
+        found = self._one("keyed", (agent_id, surface.value, key))
+        if found is None:
             return None
-        return KeyedMessage(message_id=MessageId(str(row[0])), body_digest=str(row[1]))
+        return KeyedMessage(message_id=MessageId(str(found[0])), body_digest=str(found[1]))
 
     async def interjections(self, agent_id: AgentId, *, limit: int) -> Sequence[MessageEnvelope]:
         """Queued prompts of the operator in the interject band, oldest first."""
@@ -102,8 +102,8 @@ class SqliteQueueReads(ReadSession):
         self, agent_id: AgentId, *, kept: int, limit: int
     ) -> Sequence[MessageId]:
         """What waits to be shown beyond the newest so many, oldest first. No results of tasks."""
-        rows = self._all("oldest_unseen", (agent_id, kept, limit))
-        return [MessageId(str(row[0])) for row in rows]
+        found = self._all("oldest_unseen", (agent_id, kept, limit))
+        return [MessageId(str(row[0])) for row in found]
 
     async def queued_ticks(self, agent_id: AgentId, *, timer_id: TimerId) -> Sequence[MessageId]:
         """Ticks of this timer that have not been claimed."""
@@ -129,9 +129,9 @@ class SqliteQueueReads(ReadSession):
         return [ENVELOPES.decode(str(row[0])) for row in self._all(name, (agent_id, limit))]
 
 
-def queue_entry(row: Row) -> QueueEntry:
+def queue_entry(found: Row) -> QueueEntry:
     """Return the message a row of the `message` query tells of."""
-    seq, state, envelope, reason, was_put_off = row
+    seq, state, envelope, reason, was_put_off = found
     assert isinstance(seq, int), "seq is the row's number"
     return QueueEntry(
         seq=seq,

@@ -114,8 +114,8 @@ class SqliteTurnReads(ReadSession):
     async def turn_log(self, turn_id: TurnId) -> TurnLog | None:
         """A turn with everything recorded in it."""
         with self._moment():
-            row = self._one("turn", (turn_id,))
-            return None if row is None else self._log_of(row)
+            found = self._one("turn", (turn_id,))
+            return None if found is None else self._log_of(found)
 
     async def recent_turns(
         self, agent_id: AgentId, *, limit: int, from_turn: int = 0

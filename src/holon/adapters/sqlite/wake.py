@@ -87,14 +87,14 @@ class SqliteWakeReads(ReadSession):
 
     async def next_due_at(self, *, after: datetime) -> datetime | None:
         """The earliest timer slot, wait deadline or activation moment later than `after`."""
-        row = self._one("next_due", (to_micros(after),))
-        moment = None if row is None else row[0]
+        found = self._one("next_due", (to_micros(after),))
+        moment = None if found is None else found[0]
         return from_micros(moment) if isinstance(moment, int) else None
 
     async def is_anything_due(self, now: datetime) -> bool:
         """Whether a timer, wait or activation may have come due. One look, and mostly the last."""
-        row = self._one("anything_due", (to_micros(now), to_micros(now + _LONGEST_HOLD)))
-        return row is not None and bool(row[0])
+        found = self._one("anything_due", (to_micros(now), to_micros(now + _LONGEST_HOLD)))
+        return found is not None and bool(found[0])
 
     async def due_timers(
         self, now: datetime, *, limit: int, after: DuePlace | None = None
@@ -108,39 +108,27 @@ class SqliteWakeReads(ReadSession):
         """The same of one agent."""
         return _due_timers(self._all("due_timers_of", (agent_id, to_micros(now), limit)))
 
-    async def settled_by(self, moment: datetime) -> datetime | None:
-        """When the newest message that was settled by that moment was; None without one."""
-        row = self._one("settled_by", (to_micros(moment),))
-        settled_at = None if row is None else row[0]
-        return from_micros(settled_at) if isinstance(settled_at, int) else None
-
-    async def logged_since(self) -> datetime | None:
-        """When the first event that is still in the log happened; None when there is none."""
-        row = self._one("logged_since", ())
-        created_at = None if row is None else row[0]
-        return from_micros(created_at) if isinstance(created_at, int) else None
-
     async def timers_ahead(
         self, now: datetime, *, limit: int, after: TimerId | None = None
     ) -> Sequence[TimerRecord]:
         """Active timers that were armed or fired last at a moment later than `now`, by their id."""
         second = f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
-        rows = self._all("timers_ahead", (to_micros(now), second, limit, after or ""))
-        return [timer_record(TimerRow._make(row)) for row in rows]
+        found = self._all("timers_ahead", (to_micros(now), second, limit, after or ""))
+        return [timer_record(TimerRow._make(row)) for row in found]
 
     async def due_waits(
         self, now: datetime, *, limit: int, after: DuePlace | None = None
     ) -> Sequence[WaitRecord]:
         """Active waits of agents that are not stopped whose deadline has come, earliest first."""
-        rows = self._all("due_waits", (to_micros(now), limit, *_place(after)))
-        return [wait_record(WaitRow._make(row)) for row in rows]
+        found = self._all("due_waits", (to_micros(now), limit, *_place(after)))
+        return [wait_record(WaitRow._make(row)) for row in found]
 
     async def due_waits_of(
         self, agent_id: AgentId, now: datetime, *, limit: int
     ) -> Sequence[WaitRecord]:
         """The same of one agent."""
-        rows = self._all("due_waits_of", (agent_id, to_micros(now), limit))
-        return [wait_record(WaitRow._make(row)) for row in rows]
+        found = self._all("due_waits_of", (agent_id, to_micros(now), limit))
+        return [wait_record(WaitRow._make(row)) for row in found]
 
     async def due_activations(
         self, now: datetime, *, limit: int, since: datetime | None = None
@@ -148,8 +136,8 @@ class SqliteWakeReads(ReadSession):
         """Idle agents whose work was held back until a moment that has come."""
         longest = to_micros(now + _LONGEST_HOLD)
         earliest = -1 if since is None else to_micros(since)
-        rows = self._all("due_activations", (to_micros(now), limit, longest, earliest))
-        return [AgentId(str(row[0])) for row in rows]
+        found = self._all("due_activations", (to_micros(now), limit, longest, earliest))
+        return [AgentId(str(row[0])) for row in found]
 
     async def timer(self, timer_id: TimerId) -> TimerRecord | None:
         """One timer."""
@@ -173,19 +161,19 @@ class SqliteWakeReads(ReadSession):
 
     async def trigger_of(self, agent_id: AgentId) -> ExternalTrigger | None:
         """The external trigger of an agent, whatever its status."""
-        row = self._one("trigger_of", (agent_id,))
-        return None if row is None else _trigger(row)
+        found = self._one("trigger_of", (agent_id,))
+        return None if found is None else _trigger(found)
 
     async def trigger_target(
         self, trigger_id: TriggerId, *, source_key: str, delivery_key: str | None
     ) -> TriggerTarget | None:
         """A trigger and its agent, as far as one delivery needs them."""
-        row = self._one("trigger_target", (trigger_id, source_key, delivery_key))
-        if row is None:
+        found = self._one("trigger_target", (trigger_id, source_key, delivery_key))
+        if found is None:
             return None
-        status, archived, queued, parked, is_parked, earlier, digest = row[9:]
+        status, archived, queued, parked, is_parked, earlier, digest = found[9:]
         return TriggerTarget(
-            trigger=_trigger(row[:9]),
+            trigger=_trigger(found[:9]),
             agent_status=AgentStatus(str(status)),
             is_archived=bool(archived),
             queued_count=number(queued),

@@ -83,32 +83,20 @@ class SqliteWorkReads(ReadSession):
 
     async def work_item_counts(self, agent_id: AgentId) -> WorkItemCounts:
         """How many items the agent has open, and how many completed ones are kept."""
-        row = self._one("item_counts", (agent_id,))
-        assert row is not None, "counts are always one row"
-        open_count, completed_count = numbers(row)
+        found = self._one("item_counts", (agent_id,))
+        assert found is not None, "counts are always one row"
+        open_count, completed_count = numbers(found)
         return WorkItemCounts(open_count=open_count, completed_count=completed_count)
 
     async def work_items_page(
         self, agent_id: AgentId, *, after: WorkItemId | None, limit: int
     ) -> Sequence[WeighedItem]:
         """Items: the current one, queued and waiting ones oldest first, completed newest first."""
-        rows = self._moment():
+        with self._moment():
             return self.listed(agent_id, after, limit=at_most(limit, SURFACE_PAGE_COUNT_MAX))
-        return [task_record(TaskRow._make(row)) for row in rows]
 
     def listed(
-        self, agent_id: AgentId, after: WorkItemId -> Sequence[TaskRecord]:
-        """Ended tasks of the agent whose result no turn has taken in yet, newest first."""
-        rows = self._all("unread_results", (agent_id, limit))
-        return [task_record(TaskRow._make(row)) for row in rows]
-
-    async def followup_count(self, root_id: MessageId) -> int:
-        """How many follow-ups of one chain are known."""
-        row = self._one("followup_count", (root_id,))
-        assert row is not None, "counts are always one row"
-        return number(row[0])
-
-    async def tool_latencies(self, agent_id: AgentId, *, limit: int
+        self, agent_id: AgentId, after: WorkItemId | None, *, limit: int
     ) -> list[WeighedItem]:
         """The current item, open ones, completed ones; the caller holds the transaction."""
         rows: list[Row] = []

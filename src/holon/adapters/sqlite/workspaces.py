@@ -42,25 +42,7 @@ from holon.model.workspaces import (
 
 
 class SqliteWorkspaceReads(ReadSession):
-    """Where agents read of one agent inside a transaction somebody else holds."""
-
-    def _active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
-        row = self._one("active_workspace", (agent_id,))
-        return None if row is None else _active(row)
-
-    def _bindings(self, agent_id: AgentId) -> WorkspaceBindings:
-        held = self._one("occupancy_of", (agent_id,))
-        return WorkspaceBindings(
-            attached=tuple(
-                workspace_entry(row) for row in self._all("attached_workspaces", (agent_id,))
-            ),
-            active=self._active_workspace(agent_id),
-            occupancy=None if held is None else _occupancy(held),
-        )
-
-
-class SqliteWorkspaceReads(WorkspaceLooks):
-    """The workspaces' part of the port."""
+    """Where agents work."""
 
     async def active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
         """The workspace an agent is in; nothing when it is at home."""
@@ -76,8 +58,8 @@ class SqliteWorkspaceReads(WorkspaceLooks):
     ) -> Sequence[WorkspaceOccupancy]:
         """Who is under an execution root now."""
         wanted = at_most(limit, SURFACE_PAGE_COUNT_MAX)
-        rows = self._all("root_occupants", (execution_root_id, wanted))
-        return [_occupancy(row) for row in rows]
+        found = self._all("root_occupants", (execution_root_id, wanted))
+        return [_occupancy(row) for row in found]
 
     def active(self, agent_id: AgentId) -> ActiveWorkspace | None:
         """The workspace an agent is in; the caller holds the transaction."""
