@@ -72,7 +72,7 @@ from holon.http.context import Plane, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import (
     HOME_WATCH_MS,
-    MEMORY_GIVEN_BACK_MS,
+    MEMORY_RELEASE_MS,
     MINUTE_MS,
     SECOND_MS,
     SHUTDOWN_GRACE_MS_MAX,
@@ -271,7 +271,7 @@ class _Service:
     async def _give_back_memory(self) -> None:
         """Now and then until the end begins, return what was freed; it takes a few milliseconds."""
         while not self.ending.is_set():
-            with anyio.move_on_after(MEMORY_GIVEN_BACK_MS / SECOND_MS):
+            with anyio.move_on_after(MEMORY_RELEASE_MS / SECOND_MS):
                 await self.ending.wait()
             await anyio.to_thread.run_sync(give_back_memory)
 

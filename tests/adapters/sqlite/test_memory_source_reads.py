@@ -25,7 +25,7 @@ from holon.model.commits import (
     StartToolCall,
 )
 from holon.model.events.retention import RetentionPolicy
-from holon.model.limits import DAY_MS, MEMORY_GONE_KEPT_MS
+from holon.model.limits import DAY_MS, MEMORY_TOMBSTONES_KEPT_MS
 from holon.model.memory.index import MemoryKind, MemorySource, SourcePage
 from holon.model.providers.attempts import TokenUsage
 from holon.model.queue import (
@@ -244,7 +244,7 @@ async def test_what_is_pruned_is_told_once_more_empty_and_forgotten_after_a_whil
     assert gone.floor_seq == 0
     kept = {key for key, source in (await ledger.sources()).items() if source.record is not None}
     assert kept == {"brief:brief_3", "tool_execution:turn_3.1.0"}
-    while ledger.retention.step(POLICY, now=moment(3 * DAY_MS + MEMORY_GONE_KEPT_MS)).more:
+    while ledger.retention.step(POLICY, now=moment(3 * DAY_MS + MEMORY_TOMBSTONES_KEPT_MS)).more:
         pass
     assert set(await ledger.sources()) == kept
     assert (await ledger.page()).floor_seq == gone.newest_seq

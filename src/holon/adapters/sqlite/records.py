@@ -56,7 +56,7 @@ from holon.model.limits import (
     AGENT_ROWS_SHOWN_COUNT_MAX,
     AGENTS_COUNT_MAX,
     EVENT_PAGE_COUNT_MAX,
-    FAILURES_LOOKED_AT_COUNT_MAX,
+    FAILURES_READ_COUNT_MAX,
     STATE_TASKS_COUNT_MAX,
     STATE_TIMERS_COUNT_MAX,
     STATE_WAITS_COUNT_MAX,
@@ -512,4 +512,4 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
 
     async def last_failure(self) -> BriefRecord | None:
         """The newest brief of a failed turn whose agent has completed none since."""
-        return self._failure("last_failure", FAILURES_LOOKED_AT_COUNT_MAX)
+        return self._failure("last_failure", FAILURES_READ_COUNT_MAX)

@@ -38,8 +38,8 @@ from holon.http.server.connection import Connection, FairShare, Knows, nobody_kn
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
-    HTTP_HEADLESS_COUNT_MAX,
-    HTTP_STRANGERS_PER_PEER_COUNT_MAX,
+    HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX,
+    HTTP_WITHOUT_REQUEST_COUNT_MAX,
 )
 from holon.ports.clock import Clock
 
@@ -176,8 +176,8 @@ class _Room:
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
-        self._silent_max = min(HTTP_HEADLESS_COUNT_MAX, count_max // 2)
-        self._of_peer_max = min(HTTP_STRANGERS_PER_PEER_COUNT_MAX, max(1, count_max // 2))
+        self._silent_max = min(HTTP_WITHOUT_REQUEST_COUNT_MAX, count_max // 2)
+        self._of_peer_max = min(HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX, max(1, count_max // 2))
         self._within: OrderedDict[Connection, anyio.CancelScope] = OrderedDict()
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ from holon.decide.guidance.instructions import InstructionCheck, changes_between
 from holon.decide.queue.message_view import is_tainted
 from holon.model.commits import Change
 from holon.model.guidance import NoteInstructionChange
-from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX, INSTRUCTIONS_UNTOLD_COUNT_MAX
+from holon.model.limits import INSTRUCTION_CHECKS_COUNT_MAX, INSTRUCTIONS_UNREPORTED_COUNT_MAX
 from holon.model.lru import Lru
 from holon.model.turns.tools import ToolCallRecord
 from holon.model.turns.transcript import TurnLog
@@ -49,7 +49,7 @@ class InstructionWatch:
         self._tools = tools
         self._agent_places = agent_places
         self._instruction_sources = instruction_sources
-        self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_LOOKS_COUNT_MAX)
+        self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_CHECKS_COUNT_MAX)
         self._untold: dict[AgentId, tuple[Change, ...]] = {}
 
     async def begin(self, call: ToolCallRecord) -> None:
@@ -57,7 +57,7 @@ class InstructionWatch:
         if self._is_looked_at(call.name):
             seen = await self._changes(call.agent_id, call.turn_id)
             untold = (*self._untold.get(call.agent_id, ()), *seen)  # of a call that was cut off
-            self._untold[call.agent_id] = untold[-INSTRUCTIONS_UNTOLD_COUNT_MAX:]
+            self._untold[call.agent_id] = untold[-INSTRUCTIONS_UNREPORTED_COUNT_MAX:]
 
     async def noticed(self, call: ToolCallRecord, execution: ToolExecution) -> ToolExecution:
         """Return the execution with the events about what changed."""

@@ -33,7 +33,7 @@ from holon.decide.memory.documents import (
     is_visible,
     source_of,
     text_of,
-    vouched,
+    verified_hit,
 )
 from holon.decide.text.secrets import call_without_secrets, task_without_secrets
 from holon.model.limits import (
@@ -110,7 +110,7 @@ class MemoryFeeder:
         while count_max is None or fed_count < count_max:
             page = await self.page(agent_id, reached, limit=MEMORY_FEED_COUNT)
             if reached > 0 and max(reached, facts.floor_seq) < page.floor_seq:
-                await index.begin_anew("it missed what was pruned")
+                await index.clear_for_rebuild("it missed what was pruned")
                 raise IndexLostError("the memory index missed what was pruned")
             if not page.sources:
                 return facts.dirty_reason is not None
@@ -247,7 +247,7 @@ class MemoryIndexer:
             hits = await self._feeder.index(agent_id).search(query, scope, limit=limit)
             known = await self._known(agent_id, {hit.source_ref: hit.updated_at for hit in hits})
             seen = ((hit, known.get(hit.source_ref)) for hit in hits)
-            kept = (vouched(hit, of) for hit, of in seen if of and is_visible(of, scope))
+            kept = (verified_hit(hit, of) for hit, of in seen if of and is_visible(of, scope))
             status = await self._status(agent_id)
             return FoundMemory(hits=tuple(kept), status=status, notes=notes)
 
@@ -289,7 +289,7 @@ class MemoryIndexer:
     async def rebuild(self, agent_id: AgentId) -> MemoryStatus:
         """Throw the index away and feed it from the beginning, behind the caller's back."""
         async with self._feeder.lock(agent_id):
-            await self._feeder.index(agent_id).begin_anew("a rebuild was asked for")
+            await self._feeder.index(agent_id).clear_for_rebuild("a rebuild was asked for")
         self._is_awaited = True
         self.commit_applied((agent_id,))
         return await self.status(agent_id)

@@ -79,7 +79,7 @@ class CommandTask:
         self.command: Final = command
         self.offered_by = offered_by  # nobody, once the row exists
         self.ended: Final = anyio.Event()
-        self.asked = EndRequest.NOBODY
+        self.asked = EndRequest.NOT_REQUESTED
         if task.status is TaskStatus.CANCELLING:
             self.asked = EndRequest.TASK_STOP
         self._news = anyio.Event()
@@ -87,7 +87,7 @@ class CommandTask:
     @property
     def as_it_stands(self) -> TaskRecord:
         """The record, with the status it has while it runs here."""
-        if self.asked is EndRequest.NOBODY:
+        if self.asked is EndRequest.NOT_REQUESTED:
             return self.task
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
@@ -325,7 +325,7 @@ class TaskSupervisor:
                 begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
-        force = held.asked is not EndRequest.NOBODY
+        force = held.asked is not EndRequest.NOT_REQUESTED
         if not force:
             await self._reporter.cancelling(held.task)
             held.ask_end(EndRequest.TASK_STOP)
@@ -375,7 +375,7 @@ class TaskSupervisor:
         self._held[held.task.id] = held
         if self._watching is not None:
             self._watching.start_soon(self._see_through, held)
-            if held.asked is not EndRequest.NOBODY:  # an earlier process was asked; we carry it out
+            if held.asked is not EndRequest.NOT_REQUESTED:  # requested of an earlier process
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:

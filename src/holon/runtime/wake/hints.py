@@ -4,7 +4,7 @@ Owns:  parking hints durably. Turning them into a tick is the lane's business, o
 Rule 1: a hint for a stopped agent is refused with the way to resume it; it never resumes anything.
 """
 
-from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.agents.lifecycle import refuse_recipient, refuse_unknown
 from holon.decide.wake.hints import take_hint
 from holon.model.commits import Commit
 from holon.model.errors import Refusal
@@ -38,7 +38,7 @@ class WakeDesk:
             snapshot = await self._store.reads.snapshot(hint.agent_id, now=self._clock.now())
             if snapshot is None:
                 return refuse_unknown(hint.agent_id)
-            if (refusal := refuse_addressee(snapshot.agent)) is not None:
+            if (refusal := refuse_recipient(snapshot.agent)) is not None:
                 return refusal
             commit_id = f"hint:{self._ids.fresh(IdPrefix.REQUEST)}"
             disposition, commit = take_hint(commit_id, snapshot, hint)

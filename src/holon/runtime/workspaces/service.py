@@ -6,15 +6,15 @@ Rule 2: nothing on disk is made, changed or removed. A workspace whose directory
         be left and forgotten.
 """
 
-from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.agents.lifecycle import refuse_recipient, refuse_unknown
 from holon.decide.workspaces import (
+    AlreadyEntered,
     Enter,
-    Stay,
     attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
-    entering,
+    enter_changes,
     refuse_form,
     refuse_private,
     refuse_problem,
@@ -90,14 +90,14 @@ class WorkspaceDesk:
             )
             decision = decide_attach(agent_id, bindings, aim, occupants=occupants)
             match decision:
-                case Stay():
+                case AlreadyEntered():
                     return None
                 case Refusal():
                     return decision
                 case Enter():
                     occupancy_id = self._ids.fresh(IdPrefix.OCCUPANCY)
                     return self._commit(
-                        agent_id, *entering(agent_id, decision, occupancy_id=occupancy_id)
+                        agent_id, *enter_changes(agent_id, decision, occupancy_id=occupancy_id)
                     )
 
         await commit_decided(self._store, decide)
@@ -154,5 +154,5 @@ class WorkspaceDesk:
         agent = await self._store.reads.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
-        if (refusal := refuse_addressee(agent)) is not None:
+        if (refusal := refuse_recipient(agent)) is not None:
             raise RefusedError(refusal)
