@@ -23,7 +23,7 @@ from holon.model.limits import (
     HTTP_AUTH_FAILURES_COUNT_MAX,
     HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
     HTTP_BODY_BYTES_MAX,
-    HTTP_HEADLESS_COUNT_MAX,
+    HTTP_WITHOUT_REQUEST_COUNT_MAX,
 )
 from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
 from tests.support.http_caller import JSON, Answer
@@ -385,8 +385,8 @@ async def test_s24_hundreds_who_never_ask_keep_nobody_out(
             if len(streams) % 100 == 0:
                 assert (await server.operator.get("/status")).status == 200
                 assert (await server.local.get("/status")).status == 200
-        assert server.context.traffic.open_count() <= HTTP_HEADLESS_COUNT_MAX + 2
-        for stream in streams[: HALF_OPEN_COUNT - HTTP_HEADLESS_COUNT_MAX - 10]:
+        assert server.context.traffic.open_count() <= HTTP_WITHOUT_REQUEST_COUNT_MAX + 2
+        for stream in streams[: HALF_OPEN_COUNT - HTTP_WITHOUT_REQUEST_COUNT_MAX - 10]:
             assert await hung_up(stream)  # the oldest made room
         with monkeypatch.context() as hasty:
             hasty.setattr(connection, "HTTP_HEAD_MS_MAX", 1)

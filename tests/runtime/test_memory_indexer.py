@@ -19,7 +19,7 @@ from holon.decide.events.audit import audited
 from holon.model.commits import AppendBrief, Applied, Change, PutWorkItem
 from holon.model.errors import StoreBrokenError
 from holon.model.events.retention import RetentionPolicy
-from holon.model.limits import DAY_MS, MEMORY_FILE_BYTES_MAX, MEMORY_GONE_KEPT_MS
+from holon.model.limits import DAY_MS, MEMORY_FILE_BYTES_MAX, MEMORY_TOMBSTONES_KEPT_MS
 from holon.model.memory.index import IndexState
 from holon.model.queue import AuthorityClass
 from holon.model.values import AgentId, WorkspaceId
@@ -317,7 +317,7 @@ async def test_what_was_pruned_is_not_found_any_more(shelf: Shelf) -> None:
 async def test_an_index_that_slept_too_long_is_begun_anew(shelf: Shelf) -> None:
     await shelf.brief("brief_1", "long ago")
     assert await shelf.found("ago") == ["brief:brief_1"]
-    for now in (moment(2 * DAY_MS), moment(3 * DAY_MS + MEMORY_GONE_KEPT_MS)):
+    for now in (moment(2 * DAY_MS), moment(3 * DAY_MS + MEMORY_TOMBSTONES_KEPT_MS)):
         while (await shelf.store.prune(POLICY, now=now)).more:
             pass
     await shelf.brief("brief_2", "not long ago")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from holon.decide.events.retention import tightened
+from holon.decide.events.retention import tighter_policy
 from holon.decide.work.items import WorkItemEdit
 from holon.model.agents import UnseenLetGo, Visibility
 from holon.model.commits import AuditedCommit, CommitOutcome, ExpectationFailed
@@ -169,7 +169,7 @@ def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
 
 
 def _tightenings(policy: RetentionPolicy) -> Iterator[RetentionPolicy]:
-    while tighter := tightened(policy):
+    while tighter := tighter_policy(policy):
         policy = tighter
         yield policy
 

@@ -71,7 +71,7 @@ from holon.http.context import HttpContext, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import (
     HOME_WATCH_MS,
-    MEMORY_GIVEN_BACK_MS,
+    MEMORY_RELEASE_MS,
     MINUTE_MS,
     SECOND_MS,
     SHUTDOWN_GRACE_MS_MAX,
@@ -270,7 +270,7 @@ class _Service:
     async def _give_back_memory(self) -> None:
         """Periodically return freed memory to the system, until shutdown; takes milliseconds."""
         while not self.ending.is_set():
-            with anyio.move_on_after(MEMORY_GIVEN_BACK_MS / SECOND_MS):
+            with anyio.move_on_after(MEMORY_RELEASE_MS / SECOND_MS):
                 await self.ending.wait()
             await anyio.to_thread.run_sync(give_back_memory)
 

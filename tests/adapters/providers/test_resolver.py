@@ -28,7 +28,7 @@ from holon.model.providers.models import (
     parse_model_ref,
 )
 from holon.model.turns.conversation import TextBlock
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.adapters.providers.byte_server import byte_server, json_response
 from tests.adapters.providers.recorded.sample_requests import asking
 from tests.adapters.providers.resolver_parts import (
@@ -264,7 +264,7 @@ async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) ->
         told = {"deepseek": ProviderSetting(base_url=f"{server.url}/v1")}
         resolver = resolver_of(tmp_path, ProviderResolverSettings(providers=told), KEYS)
         found = resolver.find(ref("deepseek/deepseek-flash"))
-        said = await found.provider.answer(asking("say hello"), unheard)
+        said = await found.provider.answer(asking("say hello"), ignore_progress)
         await resolver.aclose()
     assert [block.text for block in said.blocks if isinstance(block, TextBlock)] == ["hello"]
     (seen,) = server.seen

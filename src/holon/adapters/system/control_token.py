@@ -177,7 +177,7 @@ class TriggerKeyFile:
             self._key = self._read()
         return self._key
 
-    def handed_out(self, name: str, secret: str) -> None:
+    def register_secret(self, name: str, secret: str) -> None:
         """Have the secret hidden wherever text is written down."""
         self._learn(name, secret)
 

@@ -39,8 +39,8 @@ from holon.http.server.connection import AuthCheck, Connection, FairQueue, never
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
-    HTTP_HEADLESS_COUNT_MAX,
-    HTTP_STRANGERS_PER_PEER_COUNT_MAX,
+    HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX,
+    HTTP_WITHOUT_REQUEST_COUNT_MAX,
 )
 from holon.ports.clock import Clock
 
@@ -183,8 +183,8 @@ class _ConnectionPool:
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
-        self._silent_max = min(HTTP_HEADLESS_COUNT_MAX, count_max // 2)
-        self._of_peer_max = min(HTTP_STRANGERS_PER_PEER_COUNT_MAX, max(1, count_max // 2))
+        self._silent_max = min(HTTP_WITHOUT_REQUEST_COUNT_MAX, count_max // 2)
+        self._of_peer_max = min(HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX, max(1, count_max // 2))
         self._open: OrderedDict[Connection, anyio.CancelScope] = OrderedDict()
 
     def __len__(self) -> int:

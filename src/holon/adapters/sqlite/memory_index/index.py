@@ -285,7 +285,7 @@ class SqliteMemoryIndex:
         """Replace documents, and remember how far the feeding has come."""
         await self._run(lambda connection: _apply(connection, update))
 
-    async def begin_anew(self, reason: str) -> None:
+    async def clear_for_rebuild(self, reason: str) -> None:
         """Throw everything away; the index is marked until it is whole."""
 
         def remake() -> None:
