@@ -86,7 +86,7 @@ def test_a_secret_is_taken_in_and_never_given_out(home: Path) -> None:
         (("openai", "--kind", "api_key", "--stdin"), "", "the secret is empty"),
         (("openai", "--kind", "api_key", "--stdin"), "\n", "the secret is empty"),
         (("openai", "--kind", "api_key", "--stdin"), f"{SECRET} {SECRET}", "a key is one word"),
-        (("openai", "--kind", "api_key", "--stdin"), b"\xff\xfe", "is not text"),
+        (("openai", "--kind", "api_key", "--stdin"), b"\xff\xfe", "is not UTF-8 text"),
         (
             ("openai", "--kind", "api_key", "--stdin"),
             SECRET * (CREDENTIAL_BYTES_MAX // len(SECRET) + 1),
@@ -123,7 +123,7 @@ def test_removing_what_is_not_there_is_refused(home: Path) -> None:
 def test_an_empty_list_says_so_on_the_side(home: Path) -> None:
     done = run(home, "list")
     assert (done.exit_code, done.stdout) == (exit_codes.OK, "")
-    assert "no credentials are kept" in done.stderr
+    assert "no credentials are stored" in done.stderr
     assert json.loads(run(home, "list", "--json").stdout)["credentials"] == []
 
 

@@ -248,8 +248,8 @@ def _contradicting_folders(known: Mapping[str, SettingValue]) -> Iterator[BadCon
     replay = known.get("runtime.provider_replay_dir")
     if record is not None and replay is not None:
         yield BadSettingError(
-            f"exchanges cannot be recorded (from {record.where}) and replayed at the same time"
-            f" (from {replay.where})",
+            f"exchanges cannot be recorded (from {record.where}) and replayed"
+            f" (from {replay.where}) at the same time",
             hint="unset one of the two",
         )
 
