@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import pytest
 
-from holon.decide.workspaces import aim_of
+from holon.decide.workspaces import attach_target_of
 from holon.model.agents import AgentContext, AgentStatus, IdentityStatus, TurnRateState
 from holon.model.budgets import (
     BudgetHold,
@@ -235,7 +235,7 @@ USED_UP: Final = PauseTurns(
         until=moment(DAY_MS),
     ),
 )
-AIM: Final = aim_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
+AIM: Final = attach_target_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
 ATTACHED: Final = AttachWorkspace(agent_id=MAIN, entry=AIM.entry)
 ENTERED: Final = EnterWorkspace(agent_id=MAIN, place=AIM.place, occupancy_id="occ_1")
 SKILL: Final = a_skill_activation(TURN)

@@ -18,7 +18,7 @@ from holon.model.commits import (
     StartToolCall,
 )
 from holon.model.events.retention import RetentionPolicy
-from holon.model.limits import DAY_MS, MEMORY_GONE_KEPT_MS
+from holon.model.limits import DAY_MS, MEMORY_TOMBSTONES_KEPT_MS
 from holon.model.memory.index import MemoryKind, MemorySource, SourcePage
 from holon.model.queue import (
     AuthorityClass,
@@ -213,7 +213,7 @@ async def test_what_is_pruned_is_told_once_more_empty_and_forgotten_after_a_whil
     assert gone.floor_seq == 0
     kept = {key for key, source in (await sources(store)).items() if source.record is not None}
     assert kept == {"brief:brief_3", "tool_execution:turn_3.1.0"}
-    await prune_all(store, POLICY, now=moment(3 * DAY_MS + MEMORY_GONE_KEPT_MS))
+    await prune_all(store, POLICY, now=moment(3 * DAY_MS + MEMORY_TOMBSTONES_KEPT_MS))
     assert set(await sources(store)) == kept
     assert (await page_of(store)).floor_seq == gone.newest_seq
     await make(store, AppendBrief(brief=a_brief("brief_next")))

@@ -374,9 +374,7 @@ class TaskSupervisor:
         self._held[held.task.id] = held
         if self._watching is not None:
             self._watching.start_soon(self._supervise, held)
-            if (
-                held.asked is not EndRequest.NOT_REQUESTED
-            ):  # requested of requested of an earlier process
+            if held.asked is not EndRequest.NOT_REQUESTED:  # requested from an earlier process
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:
