@@ -27,7 +27,7 @@ from holon.runtime.turns.log import LaneFencedError
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
-from tests.runtime.records import kept_waits, message_states
+from tests.runtime.records import kept_turns, kept_waits, message_states
 from tests.runtime.shellwork import shell_setup, task_results, tasks
 from tests.support.builders import MAIN, a_task, an_identity
 from tests.support.fault_store import DiskFault
@@ -142,7 +142,7 @@ def test_a_bug_in_settling_fails_the_turn_and_neither_the_agent_nor_the_host(
         [failed] = await house.briefs(BOB)
         assert failed.kind is BriefKind.FAILURE
         assert "KeyError" in failed.text
-        [(turn_id,)] = house.rows("select turn_id from turns where agent_id = 'bob'")
+        turn_id = kept_turns(house, BOB)[0].turn_id
         [note] = notes.of("settlement_crashed")
         assert (note.level, note.about) == (LogLevel.ERROR, {"agent_id": BOB, "turn_id": turn_id})
         assert isinstance(note.error, KeyError)

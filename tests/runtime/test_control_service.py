@@ -13,7 +13,7 @@ from holon.model.queue import Priority
 from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
-from tests.runtime.records import call_states, kept_messages, message_states
+from tests.runtime.records import agents_of, call_states, kept_messages, message_states
 from tests.support.builders import MAIN, a_hint, an_identity
 
 SLOW = rule("slow", says("done at last", after_ms=60_000))
@@ -31,7 +31,7 @@ def test_an_agent_is_created_once() -> None:
         assert _code(caught) is RefusalCode.AGENT_EXISTS
         with pytest.raises(BadIdError):
             await house.host.control.create_agent(an_identity("../main"))
-        assert house.rows("select agent_id from agents") == [("main",)]
+        assert agents_of(house) == [MAIN]
 
     run_house(story)
 
@@ -112,7 +112,7 @@ def test_a_stop_between_a_call_and_its_result_leaves_the_call_answered() -> None
         await house.rest(1_000)
         await house.host.control.stop(MAIN)
         assert call_states(house) == ["succeeded"]
-        assert house.rows("select kind, state from messages") == [
+        assert [(entry.message.kind, entry.state) for entry in kept_messages(house)] == [
             ("operator_prompt", "aborted"),
             ("internal_followup", "queued"),
         ]

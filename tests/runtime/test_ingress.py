@@ -24,23 +24,17 @@ from tests.runtime.records import kept_messages
 from tests.runtime.telling import LifeLostError
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
+from tests.support.database_oracle import whole_database
 
 HELLO = prompt_for("hello")
-Dump = dict[str, list[tuple[Any, ...]]]
-
-
-def dump(house: House) -> Dump:
-    """Every row of every table."""
-    tables = [name for (name,) in house.rows("select name from sqlite_schema where type = 'table'")]
-    return {table: house.rows(f"select * from {table}") for table in sorted(tables)}
 
 
 async def refused(house: House, request: IngressRequest) -> RefusalCode:
     """Send a request that must be refused, and see that it left nothing behind."""
-    before = dump(house)
+    before = whole_database(house.connection)
     with pytest.raises(RefusedError) as caught:
         await house.host.admit(request)
-    assert dump(house) == before
+    assert whole_database(house.connection) == before
     return caught.value.refusal.code
 
 
@@ -95,10 +89,10 @@ def test_a_refused_request_changes_nothing(request_: IngressRequest, code: Refus
 @pytest.mark.parametrize("agent", ["../x", "", "x" * 10_000, "Main", "a b"])
 def test_a_malformed_agent_id_is_refused_and_changes_nothing(agent: str) -> None:
     async def story(house: House) -> None:
-        before = dump(house)
+        before = whole_database(house.connection)
         with pytest.raises(BadIdError):
             await house.prompt("hello", agent=agent)
-        assert dump(house) == before
+        assert whole_database(house.connection) == before
 
     run_house(story)
 
@@ -108,14 +102,14 @@ def test_a_malformed_agent_id_is_refused_and_changes_nothing(agent: str) -> None
 def test_a_stopped_agent_refuses_with_the_way_to_resume_it(request_: IngressRequest) -> None:
     async def story(house: House) -> None:
         await house.host.control.stop(MAIN)
-        before = dump(house)
+        before = whole_database(house.connection)
         with pytest.raises(RefusedError) as caught:
             await house.host.admit(request_)
         refusal = caught.value.refusal
         assert refusal.code is RefusalCode.AGENT_STOPPED
         assert refusal.resume_path == "/control/agents/main/resume"
         assert "resume" in (refusal.hint or "")
-        assert dump(house) == before
+        assert whole_database(house.connection) == before
 
     run_house(story)
 

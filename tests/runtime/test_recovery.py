@@ -10,8 +10,9 @@ from holon.model.commits import AdvanceTask
 from holon.model.events.briefs import BriefKind, FailureCategory
 from holon.model.events.event import ToolExecutionFailed, TurnResumed
 from holon.model.limits import TURN_RESUMES_COUNT_MAX
+from holon.model.queue import MessageKind
 from holon.model.tasks import TaskStatus
-from holon.model.turns.tools import ToolOk, ToolSpec
+from holon.model.turns.tools import ToolCallState, ToolOk, ToolSpec
 from holon.model.values import JsonValue
 from holon.tools.queue import Enqueue
 from holon.tools.registry import ToolRegistry
@@ -19,7 +20,14 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from holon.tools.wake import Sleep
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
-from tests.runtime.records import call_states, message_states, open_turns
+from tests.runtime.records import (
+    call_states,
+    kept_calls,
+    kept_messages,
+    kept_waits,
+    message_states,
+    open_turns,
+)
 from tests.runtime.telling import LifeLostError, crash_process
 from tests.support.builders import MAIN, a_task
 from tests.support.crash_store import CrashPlan, CrashStore, Side, die
@@ -62,7 +70,6 @@ def _commit_count() -> int:
 
 
 COMMIT_COUNT = 17
-ENQUEUES = "select count(*) from tool_calls where name = 'Enqueue' and state = '{}'"
 
 
 def test_the_enumeration_below_covers_every_commit() -> None:
@@ -77,10 +84,10 @@ def test_a_crash_on_either_side_of_any_commit_costs_nothing(number: int, side: S
 
     async def story(house: House) -> None:
         await errands(house)
-        [(made,)] = house.rows(ENQUEUES.format("succeeded"))
-        [(cut,)] = house.rows(ENQUEUES.format("interrupted"))
-        follow_ups = "select count(*) from messages where kind = 'internal_followup'"
-        assert house.rows(follow_ups) == [(made,)]
+        enqueued = [each.call.state for each in kept_calls(house) if each.call.name == "Enqueue"]
+        made = enqueued.count(ToolCallState.SUCCEEDED)
+        cut = enqueued.count(ToolCallState.INTERRUPTED)
+        assert len(kept_messages(house, kind=MessageKind.INTERNAL_FOLLOWUP)) == made
         assert made + cut == 2, "each call ran once or is known to have been cut off"
         assert set(message_states(house)) == {"processed"}
         assert len(open_turns(house)) == 0
@@ -174,7 +181,7 @@ def test_a_task_nobody_runs_any_more_is_interrupted_and_its_agent_is_told() -> N
         assert found.failure.category is FailureCategory.TASK
         assert found.failure.kind == "interrupted_by_restart"
         assert "the long build" in house.model.said()
-        assert house.rows("select wait_id, state from waits") == [(wait_id, "resolved")]
+        assert [(wait.id, wait.state) for wait in kept_waits(house)] == [(wait_id, "resolved")]
         late = AdvanceTask(agent_id=MAIN, task_id=task.id, status=TaskStatus.COMPLETED)
         assert not await house.host.tasks.report(late)
         await house.restart()

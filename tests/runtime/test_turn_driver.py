@@ -10,9 +10,11 @@ from holon.decide.turns.conversation import INTERJECTION_HEADER
 from holon.model.agents import AgentStatus
 from holon.model.events.briefs import BriefKind
 from holon.model.events.event import (
+    AssistantRoundRecorded,
     InterjectionAdmitted,
     MaxOutputRecovery,
     RuntimeErrorRecorded,
+    ToolExecuted,
     ToolExecutionFailed,
     TurnContextBuilt,
     TurnEnded,
@@ -28,6 +30,8 @@ from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, run_house
 from tests.runtime.records import (
+    call_states,
+    kept_calls,
     kept_items,
     kept_messages,
     kept_turns,
@@ -66,8 +70,8 @@ def test_a_tool_round_trip_ends_in_one_result_brief() -> None:
         first, second = await house.briefs()
         assert (first.kind, first.text) == (BriefKind.RESULT, "done")
         assert second.text == "errand run"
-        [call] = house.rows("select name, state from tool_calls")
-        assert call == ("Enqueue", "succeeded")
+        [recorded] = kept_calls(house)
+        assert (recorded.call.name, recorded.call.state) == ("Enqueue", "succeeded")
         result = house.model.said(1)
         assert '\\"ok\\":true' in result
 
@@ -126,8 +130,7 @@ def test_an_operator_message_enters_at_each_of_the_four_safe_points() -> None:
             entered.update(event.point for event in admitted)
             assert len(admitted) <= 1
             assert house.model.heard(INTERJECTION_HEADER) is bool(admitted)
-            states = dict(house.rows("select message_id, state from messages"))
-            assert set(states.values()) <= {"processed", "interjected"}
+            assert set(message_states(house)) <= {"processed", "interjected"}
 
         run_house(story, script=[LATER, TOOL_ROUND])
     assert entered == set(SafePoint)
@@ -191,7 +194,7 @@ def test_what_else_waits_in_the_interject_band_hides_no_interjection() -> None:
         asked = await house.prompt("wait, one more thing", priority=Priority.INTERJECT)
         await house.rest(60_000)
         assert "wait, one more thing" in house.model.said(1)
-        states = dict(house.rows("select message_id, state from messages"))
+        states = {entry.message.id: entry.state for entry in kept_messages(house)}
         assert states[asked] == "interjected"
 
     run_house(story, script=[rule("go", says("done", after_ms=30_000))])
@@ -247,12 +250,7 @@ def test_calls_of_one_round_run_in_order_and_each_gets_its_result() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(1_000)
-        assert house.rows("select position, state from tool_calls order by position") == [
-            (0, "succeeded"),
-            (1, "failed"),
-            (2, "failed"),
-            (3, "succeeded"),
-        ]
+        assert call_states(house) == ["succeeded", "failed", "failed", "succeeded"]
         texts = [b.text for b in await house.briefs()]
         assert texts == ["done", "errand run", "errand run"]
 
@@ -371,7 +369,7 @@ def test_a_full_disk_anywhere_in_a_turn_is_waited_out(only: str) -> None:
         house.disk.fault = DiskFault.NONE
         await house.rest(60_000)
         assert {brief.kind for brief in await house.briefs()} == {BriefKind.RESULT}
-        assert house.rows("select state from tool_calls limit 1") == [("succeeded",)]
+        assert call_states(house)[0] == "succeeded"
 
     run_house(story, script=[LATER, TOOL_ROUND])
 
@@ -391,14 +389,14 @@ def test_the_last_tool_result_is_durable_before_the_next_round_is() -> None:
         house.disk.delay_ms = 700
         await house.prompt("go")
         await house.rest(60_000)
-        order = [
-            name.split(":")[0]
-            for (name,) in house.rows(
-                "select commit_id from commits where commit_id like '%turn_1%'"
-                " or commit_id = 'settle:msg_1' order by applied_seq"
-            )
+        durable = (AssistantRoundRecorded, ToolExecuted, TurnEnded)
+        order = [type(event) for event in await house.events() if isinstance(event, durable)]
+        assert order[:4] == [
+            AssistantRoundRecorded,
+            ToolExecuted,
+            AssistantRoundRecorded,
+            TurnEnded,
         ]
-        assert order == ["round", "tool", "settle"]
 
     run_house(story, script=[LATER, TOOL_ROUND])
 

@@ -1,6 +1,7 @@
 """Agents that get nowhere are slowed down, and those that used up their budget wait."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -24,10 +25,21 @@ from holon.model.limits import (
     SELF_STARTED_HOLD_MS_MIN,
     USAGE_STEP_MS,
 )
+from holon.model.queue import OperatorOrigin
+from holon.model.values import later
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
-from tests.runtime.records import kept_turns, queued_messages, unseen_messages
+from tests.runtime.records import (
+    answer_of,
+    held_until,
+    kept_messages,
+    kept_turns,
+    queued_messages,
+    reads_of,
+    unseen_messages,
+)
 from tests.support.builders import MAIN, an_identity
+from tests.support.database_plants import give_up_on_agents
 
 pytestmark = pytest.mark.long
 
@@ -46,11 +58,12 @@ def paused(briefs: Sequence[BriefRecord]) -> list[BriefRecord]:
 
 
 def self_started(house: House) -> int:
-    [(count,)] = house.rows(
-        "select count(*) from turns join messages using (message_id)"
-        " where origin_kind <> 'operator'"
-    )
-    return int(count)
+    asked = {
+        entry.message.id
+        for entry in kept_messages(house)
+        if isinstance(entry.message.origin, OperatorOrigin)
+    }
+    return sum(turn.message_id not in asked for turn in kept_turns(house))
 
 
 @pytest.mark.requirement("scheduling-large:no-token-fire")
@@ -81,8 +94,8 @@ def test_the_holds_between_such_turns_double() -> None:
     async def story(house: House) -> None:
         await house.prompt("look after the shop")
         await house.rest(DAY_MS)
-        opened = [at for (at,) in house.rows("select opened_at from turns order by turn_index")]
-        gaps_ms = [(late - early) // 1_000 for early, late in pairwise(opened)]
+        opened = [turn.opened_at for turn in kept_turns(house)]
+        gaps_ms = [(late - early) // timedelta(milliseconds=1) for early, late in pairwise(opened)]
         free = gaps_ms[:SELF_STARTED_FREE_COUNT_MAX]
         held = gaps_ms[SELF_STARTED_FREE_COUNT_MAX:]
         assert max(free) < SELF_STARTED_HOLD_MS_MIN
@@ -266,8 +279,10 @@ def test_usage_is_added_up_in_few_rows_and_shown() -> None:
     async def story(house: House) -> None:
         await house.host.timers.create(MAIN, after_ms=1_000, every_ms=15 * MINUTE_MS)
         await house.rest(4 * DAY_MS)
-        [(count,)] = house.rows("select count(*) from usage")
-        assert count <= 2 * (BUDGET_WINDOW_MS // USAGE_STEP_MS + 2)
+        reads, since = reads_of(house).budgets, later(house.clock.now(), by_ms=-5 * DAY_MS)
+        for agent_id in (MAIN, None):  # of the agent, and of the runtime
+            steps = answer_of(reads.usage(agent_id, since=since))
+            assert len(steps) <= BUDGET_WINDOW_MS // USAGE_STEP_MS + 2
         view = await house.host.governor.rate_limits_of(await house.agent())
         turns = [each for each in view.measures if each.measure == "turns_per_hour"]
         assert [each.scope for each in turns] == ["agent", "runtime"]
@@ -334,7 +349,7 @@ def test_an_agent_the_runtime_gave_up_on_is_offered_no_work() -> None:
         now = house.clock.now()
         due_at = await house.store.reads.wake.next_due_at(after=now)
         assert due_at is not None
-        house.connection.execute("update agents set gave_up = 1")
+        give_up_on_agents(house.connection)
         before = len(house.model.requests)
         assert await house.store.reads.wake.due_activations(due_at, limit=10) == []
         await house.rest(DAY_MS)
@@ -352,12 +367,11 @@ def test_a_message_that_is_held_for_seconds_does_not_wait_for_a_clock_that_was_s
 ) -> None:
     async def story(house: House) -> None:
         await house.prompt("look after the shop")
-        held = "select 1 from messages where not_before is not null"
         for _ in range(2_000):
-            if house.rows(held):
+            if held_until(house):
                 break
             await house.rest(100)
-        assert house.rows(held)
+        assert held_until(house)
         if hinted:
             await house.hint("quiet")  # says nothing, and is kept until the hold is over
         before = len(house.model.requests)

@@ -44,7 +44,7 @@ def test_a_commit_that_met_a_full_disk_on_its_way_is_sent_again() -> None:
         assert writer.submit(a_commit("tool:1", NOTE, expects=(FIRST,)))
         house.disk.fault = DiskFault.NONE
         await writer.wait_in_flight()
-        assert house.rows("select count(*) from commits where commit_id = 'tool:1'") == [(1,)]
+        assert (await house.events()).count(NOTE.event) == 1
 
     run_house(story)
 

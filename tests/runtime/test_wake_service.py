@@ -11,7 +11,7 @@ from holon.model.queue import MessageKind
 from holon.model.wake import WakeDisposition
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
-from tests.runtime.records import kept_hints
+from tests.runtime.records import kept_hints, kept_messages
 from tests.support.builders import MAIN
 
 SLOW = rule("slow", says("done", after_ms=10_000))
@@ -56,9 +56,8 @@ def test_a_hint_without_a_body_is_a_sign_of_life_and_no_turn() -> None:
         await house.hint("forge")
         await house.rest(1_000)
         assert await ticks(house) == 1
-        assert house.rows("select state, settled_reason from messages where seq = 2") == [
-            ("processed", "liveness_only")
-        ]
+        second = kept_messages(house)[1]
+        assert (second.state, second.settled_reason) == ("processed", "liveness_only")
         assert len(house.model.requests) == 1
         assert len(await house.briefs()) == 1
 
@@ -89,8 +88,8 @@ def test_a_burst_of_one_source_is_one_tick_with_its_last_body() -> None:
         for number in range(50):
             await house.hint("forge", body=f"build {number}")
         await house.hint("forge")
-        [(kept,)] = house.rows("select record from wake_hints")
-        assert msgspec.json.decode(kept)["revision"] == 51
+        [kept] = kept_hints(house)
+        assert kept.revision == 51
         await house.rest(60_000)
         assert await ticks(house) == 1
         assert "build 49" in house.model.said()

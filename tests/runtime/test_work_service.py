@@ -13,13 +13,14 @@ from holon.model.limits import (
     OBJECTIVE_CHARS_MAX,
     RECHECK_DEFAULT_MS,
 )
+from holon.model.queue import MessageKind
 from holon.model.turns.turn import ClosureOutcome
 from holon.model.values import AgentId, WorkItemId
 from holon.model.wake import SystemTickEmitted
 from holon.model.work import WorkItemRecord, WorkItemState
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
-from tests.runtime.records import kept_waits, wait_states
+from tests.runtime.records import kept_messages, kept_turns, kept_waits, wait_states
 from tests.support.builders import MAIN, a_task
 
 SLOW = rule("slow", says("done", after_ms=60_000))
@@ -92,9 +93,9 @@ def test_enqueueing_work_makes_no_message_and_never_replaces_the_focus() -> None
         await house.host.work.focus(current)
         await house.prompt("slow work")
         await house.rest(1_000)
-        before = house.rows("select count(*) from messages")
+        before = len(kept_messages(house))
         queued = await make_item(house, "queued")
-        assert house.rows("select count(*) from messages") == before
+        assert len(kept_messages(house)) == before
         agent = await house.agent()
         assert agent.focus.current_work_item_id == current
         assert agent.focus.open_turn_id is not None, "the running turn was not disturbed"
@@ -112,8 +113,7 @@ def test_an_idle_agent_is_ticked_to_continue_its_current_item() -> None:
         await house.host.work.focus(item_id)
         await house.rest(100)
         assert f"Continue the current work item {item_id}: tidy up" in house.model.said()
-        [turn] = house.rows("select work_item_id from turns limit 1")
-        assert turn == (item_id,)
+        assert kept_turns(house)[0].work_item_id == item_id
         [brief, *_] = await house.briefs()
         assert brief.work_item_id == item_id
 
@@ -330,9 +330,8 @@ async def make_stuck_item(house: House) -> WorkItemId:
     item_id = await make_item(house, "move the mountain")
     await house.host.work.focus(item_id)
     await house.rest(DAY_MS)
-    assert house.rows("select kind, state, work_item_id from waits") == [
-        ("operator", "active", item_id)
-    ]
+    [wait] = kept_waits(house)
+    assert (wait.kind, wait.state, wait.work_item_id) == ("operator", "active", item_id)
     return item_id
 
 
@@ -412,10 +411,8 @@ def test_a_work_tick_is_the_runtimes_own_and_waits_behind_people() -> None:
         await house.rest(100)
         [first, *_] = await house.briefs()
         assert first.related_message_id == message_id
-        [(envelope,)] = house.rows(
-            "select envelope from messages where kind = 'system_tick' limit 1"
-        )
-        tick = msgspec.json.decode(envelope)
+        entry, *_ = kept_messages(house, kind=MessageKind.SYSTEM_TICK)
+        tick = msgspec.to_builtins(entry.message)
         assert tick["origin"] == {"kind": "system", "subsystem": "work_queue"}
         assert (tick["trust"], tick["priority"]) == ("trusted_system", "background")
         assert tick["work_item_id"] == item_id

@@ -318,14 +318,12 @@ def last_turn_failure(home: Path) -> LastFailure | None:
 
     A database that cannot be read is no reason to say nothing else: `holon debug check` tells more.
     """
-    from holon.adapters.sqlite.check.untouched import open_untouched
+    from holon.adapters.sqlite.check.untouched import untouched_reads
     from holon.adapters.sqlite.database.home_lock import database_path
-    from holon.adapters.sqlite.reads import SqliteReads
 
     async def read() -> BriefRecord | None:
-        with open_untouched(database_path(home)) as connection:
-            connection.execute("commit")  # the reads begin a transaction of their own
-            return await SqliteReads(connection).events.last_failure()
+        with untouched_reads(database_path(home)) as reads:
+            return await reads.events.last_failure()
 
     try:
         failed = anyio.run(read)

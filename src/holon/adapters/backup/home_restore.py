@@ -47,7 +47,7 @@ from holon.adapters.sqlite.database.checkpoints import truncate_log
 from holon.adapters.sqlite.database.connection import open_writer
 from holon.adapters.sqlite.database.error_mapping import opening_errors
 from holon.adapters.sqlite.database.home_lock import HomeLock
-from holon.adapters.sqlite.database.migrate import begin_epoch, inspect_file, migrate
+from holon.adapters.sqlite.database.migrate import begin_epoch, epoch_of, inspect_file, migrate
 from holon.adapters.system.private_file import PRIVATE_FILE, PRIVATE_FOLDER, make_home, sync_folder
 from holon.model.errors import HolonError, HomeUnusableError, StoreError
 from holon.model.limits import (
@@ -305,7 +305,7 @@ def _another_timeline(path: Path, progress: Progress) -> str:
             try:
                 migrate(connection)
                 begin_epoch(connection)
-                epoch = str(connection.execute("select epoch from log_epoch").fetchall()[0][0])
+                epoch = epoch_of(connection)
                 truncate_log(connection)
             finally:
                 connection.close()

@@ -25,6 +25,7 @@ from holon.adapters.sqlite.database.database_files import (
 )
 from holon.adapters.sqlite.database.error_mapping import not_a_holon_database
 from holon.adapters.sqlite.database.migrate import known_migrations
+from holon.adapters.sqlite.reads import SqliteReads
 from holon.model.errors import NotAHolonDatabaseError, SchemaTooNewError, StoreError
 
 _FLAGS: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -63,6 +64,14 @@ def open_untouched(path: Path) -> Iterator[apsw.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def untouched_reads(path: Path) -> Iterator[SqliteReads]:
+    """Yield the reads of a store on the database at `path`."""
+    with open_untouched(path) as connection:
+        connection.execute("commit")  # the reads begin a transaction of their own
+        yield SqliteReads(connection)
 
 
 def _connected(path: Path) -> apsw.Connection:

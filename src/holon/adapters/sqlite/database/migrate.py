@@ -106,6 +106,12 @@ def begin_epoch(connection: apsw.Connection) -> None:
     )
 
 
+def epoch_of(connection: apsw.Connection) -> str:
+    """The timeline the numbers of the log belong to; there is one."""
+    ((epoch,),) = connection.execute("select epoch from log_epoch").fetchall()
+    return str(epoch)
+
+
 def apply_all(connection: apsw.Connection, steps: Sequence[Migration]) -> None:
     """Apply these steps, and note the version of the last: all of them, or none."""
     connection.execute("begin immediate")
