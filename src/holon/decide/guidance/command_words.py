@@ -59,7 +59,7 @@ class Surroundings(Record, frozen=True, kw_only=True):
 
 def named_paths(command: str, around: Surroundings) -> Iterator[NamedPath]:
     """Yield the absolute paths a command line may name, in order, some more than once."""
-    yield from _Reading(around).paths(command[:SKILL_COMMAND_CHARS_MAX], depth=0)
+    yield from _CommandReader(around).paths(command[:SKILL_COMMAND_CHARS_MAX], depth=0)
 
 
 class _Word:
@@ -76,7 +76,7 @@ class _Word:
         self.is_begun = True
 
 
-class _Reading:
+class _CommandReader:
     """One pass over a command line."""
 
     def __init__(self, around: Surroundings) -> None:
@@ -183,7 +183,7 @@ class _Reading:
         for text in word.quoted:
             if _NESTED.search(text) is not None and self._cwd is not None:
                 around = Surroundings(cwd=self._cwd, variables=self._around.variables)
-                yield from _Reading(around).paths(text, depth=depth + 1)
+                yield from _CommandReader(around).paths(text, depth=depth + 1)
 
     def _absolute(self, text: str) -> str | None:
         if _UNKNOWN in text:
