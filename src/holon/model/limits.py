@@ -3,7 +3,7 @@
 Owns:  the numbers; a limit without a name here does not exist. Numbers that only one record uses
        stand beside it: model/memory/records, model/turns/compaction, model/events/reads.
 Rule 1: names carry their unit last: `_BYTES_MAX`, `_MS_DEFAULT`, `_COUNT_MAX`.
-Rule 2: relations between limits are asserted beside them, so that an edit cannot break them.
+Rule 2: relations between limits are asserted at the end, so that an edit cannot break them.
 """
 
 from typing import Final
@@ -138,7 +138,6 @@ JOURNAL_SAME_COUNT_MAX: Final = 3  # of one line in a window; the others become 
 JOURNAL_EVENT_COUNT_MAX: Final = 60  # of one event's lines in a window
 JOURNAL_KEYS_COUNT_MAX: Final = 512  # lines and events whose repetitions are counted at a time
 JOURNAL_LAST_SPANS_MS_MAX: Final = 3 * SECOND_MS  # for spans to be sent once a service ends
-assert JOURNAL_LINE_BYTES_MAX <= DAEMON_LOG_LINE_CHARS_MAX
 
 # External triggers and webhooks.
 TRIGGER_BODY_BYTES_MAX: Final = 64 * KIB
@@ -407,24 +406,6 @@ RUN_FOLDERS_COUNT_MAX: Final = 5_000  # of ended commands, kept on disk
 RUN_HOMES_COUNT_MAX: Final = 2_000  # of past one-shot runs, checked in one pass of retention
 RUN_KEPT_MS_MIN: Final = 10 * MINUTE_MS  # after a command's end, however full the disk
 
-assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
-assert max(PUBLIC_BODY_BYTES_MAX, ENQUEUE_TEXT_BYTES_MAX) <= MESSAGE_BODY_BYTES_MAX
-assert UNSEEN_SHOWN_COUNT_MAX <= UNSEEN_FULL_COUNT_MAX <= UNSEEN_PER_AGENT_COUNT_MAX
-assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
-assert SELF_STARTED_FREE_COUNT_MAX < SELF_STARTED_COUNT_MAX
-assert SELF_STARTED_HOLD_MS_MAX < SELF_STARTED_APART_MS  # else it would end its own count
-assert BUDGET_TURNS_WINDOW_MS % USAGE_STEP_MS == BUDGET_WINDOW_MS % USAGE_STEP_MS == 0
-assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
-assert PROMPT_WAITS_COUNT_MAX <= HTTP_CONNECTIONS_COUNT_MAX // 8
-assert PROMPT_WAIT_MS_MAX >= CLIENT_PROMPT_WAIT_MS < CLIENT_ANSWER_MS_MAX
-assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
-assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
-assert TOOL_OUTPUT_TOKENS_MAX <= TOOL_OUTPUT_SETTING_TOKENS_MAX
-assert TOOL_OUTPUT_SETTING_TOKENS_MAX * ESTIMATED_TOKEN_BYTES < TOOL_RESULT_BYTES_MAX
-assert PROMPT_LASTING_PERCENT + PROMPT_TURN_PERCENT + PROMPT_INPUT_PERCENT <= 100
-assert MEMORY_TEXT_CHARS_MAX < MEMORY_DOCUMENT_CHARS_MAX  # or a cut text would seem whole
-
-
 # Commands.
 COMMAND_YIELD_MS_DEFAULT: Final = 10 * SECOND_MS  # in the foreground, before it becomes a task
 COMMAND_YIELD_MS_MAX: Final = 10 * MINUTE_MS
@@ -455,4 +436,22 @@ PATCH_PATH_BYTES_MAX: Final = 4_096
 PATCH_NOTES_COUNT_MAX: Final = 50
 PATCH_QUOTED_CHARS_MAX: Final = 120  # of a line of a file in an error
 
+# Relations.
+assert JOURNAL_LINE_BYTES_MAX <= DAEMON_LOG_LINE_CHARS_MAX
+assert TRIGGER_BODY_BYTES_MAX * 2 <= WAKE_HINT_BODY_BYTES_MAX  # also in base64
+assert max(PUBLIC_BODY_BYTES_MAX, ENQUEUE_TEXT_BYTES_MAX) <= MESSAGE_BODY_BYTES_MAX
+assert UNSEEN_SHOWN_COUNT_MAX <= UNSEEN_FULL_COUNT_MAX <= UNSEEN_PER_AGENT_COUNT_MAX
+assert NO_PROGRESS_BACKOFF_MS_MIN <= NO_PROGRESS_BACKOFF_MS_MAX
+assert SELF_STARTED_FREE_COUNT_MAX < SELF_STARTED_COUNT_MAX
+assert SELF_STARTED_HOLD_MS_MAX < SELF_STARTED_APART_MS  # else it would end its own count
+assert BUDGET_TURNS_WINDOW_MS % USAGE_STEP_MS == BUDGET_WINDOW_MS % USAGE_STEP_MS == 0
+assert EVENT_PAGE_COUNT_DEFAULT <= EVENT_PAGE_COUNT_MAX
+assert PROMPT_WAITS_COUNT_MAX <= HTTP_CONNECTIONS_COUNT_MAX // 8
+assert PROMPT_WAIT_MS_MAX >= CLIENT_PROMPT_WAIT_MS < CLIENT_ANSWER_MS_MAX
+assert STORE_RETRY_MS_MIN <= STORE_RETRY_MS_MAX
+assert RETENTION_AGE_MS_DEFAULT >= IDEMPOTENCY_KEPT_MS_MIN
+assert TOOL_OUTPUT_TOKENS_MAX <= TOOL_OUTPUT_SETTING_TOKENS_MAX
+assert TOOL_OUTPUT_SETTING_TOKENS_MAX * ESTIMATED_TOKEN_BYTES < TOOL_RESULT_BYTES_MAX
+assert PROMPT_LASTING_PERCENT + PROMPT_TURN_PERCENT + PROMPT_INPUT_PERCENT <= 100
+assert MEMORY_TEXT_CHARS_MAX < MEMORY_DOCUMENT_CHARS_MAX  # or a cut text would seem whole
 assert COMMAND_YIELD_MS_DEFAULT <= COMMAND_YIELD_MS_MAX

@@ -142,14 +142,14 @@ def tighter_policy(policy: RetentionPolicy) -> RetentionPolicy | None:
     return None if tighter == policy else tighter
 
 
-def _halved(kept: int, least: int) -> int:
-    return max(min(kept, least), kept // 2)
+def _halved(amount: int, least: int) -> int:
+    return max(min(amount, least), amount // 2)
 
 
 def drop_unseen_commit(agent: AgentState, oldest: Sequence[MessageId], *, now: datetime) -> Commit:
     """Show none of these messages any more, and record that."""
     agent_id = agent.identity.agent_id
-    let_go = UnseenLetGo(
+    dropped = UnseenLetGo(
         message_count=len(oldest), first_message_id=oldest[0], last_message_id=oldest[-1]
     )
     return Commit(
@@ -157,7 +157,7 @@ def drop_unseen_commit(agent: AgentState, oldest: Sequence[MessageId], *, now: d
         at=now,
         changes=(
             MarkSeen(agent_id=agent_id, message_ids=tuple(oldest)),
-            RecordEvent(agent_id=agent_id, event=let_go),
+            RecordEvent(agent_id=agent_id, event=dropped),
         ),
         expects=(AgentGeneration(agent_id=agent_id, generation=agent.generation),),
     )

@@ -66,8 +66,8 @@ def next_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
 def set_back(timer: TimerRecord, *, now: datetime) -> datetime | None:
     """Return where an active timer stands once the clock was set back, if that is earlier."""
     standing = timer.next_fire_at
-    moved = _again(timer, now=now) if timer.last_fired_at else _counted_anew(timer, now=now)
-    return moved if standing is not None and moved is not None and moved < standing else None
+    move = _again(timer, now=now) if timer.last_fired_at else _counted_anew(timer, now=now)
+    return move if standing is not None and move is not None and move < standing else None
 
 
 def _again(timer: TimerRecord, *, now: datetime) -> datetime | None:
