@@ -44,19 +44,11 @@ class Surroundings(Record, frozen=True, kw_only=True):
 
 def named_paths(command: str, around: Surroundings) -> Iterator[NamedPath]:
     """Yield the absolute paths a command line may name, in order, some more than once."""
-    yield from _CommandReader(around).paths(command[:SKILL_COMMAND_CHARS_MAX], around.cwd, around.variables, depth=0)
+    yield from _paths(command[:SKILL_COMMAND_CHARS_MAX], around.cwd, around.variables, depth=0)
 
 
 def _paths(
-    text: str) -> None:
-        self.text += text
-        self.is_begun = True
-
-
-class _CommandReader:
-    """One pass over a command line."""
-
-    def __init__(self, cwd: str | None, variables: Mapping[str, str], *, depth: int
+    text: str, cwd: str | None, variables: Mapping[str, str], *, depth: int
 ) -> Iterator[NamedPath]:
     outer: list[str | None] = []  # the directories of the shells around this one
     words: list[str] = []
@@ -118,9 +110,9 @@ def _of_command(words: list[str], cwd: str | None) -> Iterator[NamedPath]:
             path = _absolute(text, cwd) if _is_like_path(text, is_program=place == 0) else None
             if path is not None:
                 yield NamedPath(path, _WILD.search(text) is not None)
-                yield from _CommandReader(around).paths(text, depth=depth + 1)
 
-    def _absolute(text: str, cwd: str | None) -> str | None:
+
+def _absolute(text: str, cwd: str | None) -> str | None:
     if _UNKNOWN in text:
         return None
     if text.startswith("/"):
