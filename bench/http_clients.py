@@ -31,7 +31,7 @@ from holon.adapters.providers.http.exchange import (
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    broken_exchange,
+    exchange_error,
     public_url,
 )
 from holon.adapters.providers.http.local_client import LocalHttpExchange
@@ -41,7 +41,7 @@ from holon.adapters.providers.http.reply import (
     ErrorMapping,
     ReplyTimeouts,
     headers_of,
-    in_time,
+    run_step,
 )
 from holon.adapters.system.clock import SystemClock
 from holon.model.providers.attempts import ExchangeStage, ProviderError, ProviderUnreachableError
@@ -129,10 +129,10 @@ class _Pieces:
 
 def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
     meaning = ErrorMeaning(ProviderUnreachableError, ExchangeStage.RESPONSE_HEAD, "it broke")
-    return broken_exchange(error, meaning, facts)
+    return exchange_error(error, meaning, facts)
 
 
-_JUDGE: Final = ErrorMapping((Exception,), _told)
+_ERROR_MAPPING: Final = ErrorMapping((Exception,), _told)
 _Sent = tuple[int, Mapping[str, str], Callable[[], Any], Callable[[], Any]]
 
 
@@ -144,12 +144,12 @@ def _through(send: Callable[[HttpCall], Any]) -> Opened:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = ReplyTimeouts.since(anyio.current_time(), ExchangeTimeouts(), _JUDGE)
-        sent: _Sent = await in_time(lambda: send(call), facts, patience.deadline_s, _JUDGE)
+        timeouts = ReplyTimeouts.since(anyio.current_time(), ExchangeTimeouts(), _ERROR_MAPPING)
+        sent: _Sent = await run_step(lambda: send(call), facts, timeouts.deadline_s, _ERROR_MAPPING)
         status, headers, take, close = sent
         facts.received_head(status, headers, bytes_sent=len(call.body))
         try:
-            yield CappedReply(headers, _Pieces(take), facts, patience)
+            yield CappedReply(headers, _Pieces(take), facts, timeouts)
         finally:
             await close()
 

@@ -77,7 +77,7 @@ async def run() -> list[Measurement]:
     tongue = _Tongue(7)
     with tempfile.TemporaryDirectory() as home:
         index = SqliteMemoryIndex(str(Path(home) / "main"))
-        await index.begin_anew("a bench")
+        await index.clear_for_rebuild("a bench")
         fed = await _feed(index, list(_documents(tongue, DOCUMENTS_COUNT)))
         added_ms = await _add(index, tongue)
         searched_ms = await _search(index, tongue)

@@ -40,7 +40,7 @@ from holon.model.turns.conversation import (
 )
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import AgentId
-from holon.ports.providers import Provider, unheard
+from holon.ports.providers import Provider, ignore_progress
 from holon.tools.registry import builtin_tools
 
 ROUNDS_COUNT: Final = 200
@@ -140,7 +140,7 @@ def _conversation_s(wire: Wire) -> tuple[list[float], int]:
                 turn_start=ConversationPosition(message_index=0, block_index=0),
             )
             began = time.perf_counter()
-            answer = _unsuspended(provider.answer(request, unheard))
+            answer = _unsuspended(provider.answer(request, ignore_progress))
             times_s.append(time.perf_counter() - began)
             messages += _round(answer)
     finally:

@@ -132,5 +132,5 @@ def test_a_token_among_the_arguments_is_warned_of(
         serve_request(flags)
 
     told = CliRunner().invoke(command, arguments, env=variables)
-    assert ("list of processes" in told.stderr) is is_warned
+    assert ("process list" in told.stderr) is is_warned
     assert "a-token-of-my-own" not in told.stderr

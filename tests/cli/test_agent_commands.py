@@ -16,7 +16,7 @@ from tests.support.single_model import SingleModel
 
 
 async def test_an_agent_is_made_listed_and_looked_at(desk: Desk) -> None:
-    assert await desk.said("agent", "create", "builder") == "builder is there\n"
+    assert await desk.said("agent", "create", "builder") == "created agent builder\n"
     head, *rows = (await desk.said("agent", "list")).splitlines()
     assert head.split()[:4] == ["AGENT", "STATUS", "POSTURE", "QUEUED"]
     assert [row.split()[0] for row in rows] == ["builder", "main"]

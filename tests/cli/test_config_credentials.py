@@ -62,7 +62,7 @@ def test_a_secret_is_taken_in_and_never_given_out(home: Path) -> None:
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     (kept,) = CredentialFile(home).profiles().items()
     assert (kept[0], kept[1].kind, kept[1].material) == ("openai", CredentialKind.API_KEY, SECRET)
-    assert said[0][1] == f"openai (api_key) is kept in {file}\n"
+    assert said[0][1] == f"openai (api_key) is stored in {file}\n"
     assert json.loads(said[1][1]) == {"profile": "work", "kind": "bearer_token", "file": str(file)}
     names = [one["name"] for one in json.loads(said[3][1])["credentials"]]
     assert names == ["openai", "work"]
@@ -86,7 +86,7 @@ def test_a_secret_is_taken_in_and_never_given_out(home: Path) -> None:
         (("openai", "--kind", "api_key", "--stdin"), "", "the secret is empty"),
         (("openai", "--kind", "api_key", "--stdin"), "\n", "the secret is empty"),
         (("openai", "--kind", "api_key", "--stdin"), f"{SECRET} {SECRET}", "a key is one word"),
-        (("openai", "--kind", "api_key", "--stdin"), b"\xff\xfe", "is not text"),
+        (("openai", "--kind", "api_key", "--stdin"), b"\xff\xfe", "is not UTF-8 text"),
         (
             ("openai", "--kind", "api_key", "--stdin"),
             SECRET * (CREDENTIAL_BYTES_MAX // len(SECRET) + 1),
@@ -123,7 +123,7 @@ def test_removing_what_is_not_there_is_refused(home: Path) -> None:
 def test_an_empty_list_says_so_on_the_side(home: Path) -> None:
     done = run(home, "list")
     assert (done.exit_code, done.stdout) == (exit_codes.OK, "")
-    assert "no credentials are kept" in done.stderr
+    assert "no credentials are stored" in done.stderr
     assert json.loads(run(home, "list", "--json").stdout)["credentials"] == []
 
 

@@ -52,7 +52,10 @@ def test_a_value_is_set_got_and_unset_in_real_processes(home: Path) -> None:
     assert (code, out, err) == (exit_codes.OK, "a/b\n", "")
     other = ("set", "model.default", "anthropic/claude-sonnet-5-5")
     code, out, err = start(home, *other, env={"HOLON_MODEL": "a/b"})
-    assert (code, err) == (exit_codes.OK, "holon: HOLON_MODEL is set and wins over the file\n")
+    assert (code, err) == (
+        exit_codes.OK,
+        "holon: HOLON_MODEL is set and takes precedence over the file\n",
+    )
     assert start(home, "unset", "model.default")[0] == exit_codes.OK
     code, out, err = start(home, "get", "model.default")
     assert (code, out) == (exit_codes.FAILED, "")
@@ -163,7 +166,7 @@ def test_the_schema_knows_every_setting(home: Path) -> None:
 def test_a_change_beside_a_running_service_says_that_it_waits_for_a_restart(home: Path) -> None:
     files = RunFiles(home)
     files.folder.mkdir(parents=True, mode=0o700)
-    told = "a running service goes on with the old value until: holon daemon restart"
+    told = "a running service keeps the old value until: holon daemon restart"
     key = "templates.github_base"
     we = own_identity()
     files.write_record(RuntimeRecord(pid=we.pid, start_ticks=we.start_ticks, boot_id=we.boot_id))

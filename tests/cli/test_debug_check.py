@@ -14,12 +14,7 @@ from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.database.migrate import known_migrations
 from holon.cli.console import exit_codes
 from holon.cli.main import main
-from tests.adapters.sqlite.check.story import plant, tell
-
-TWO_FAULTS = (
-    "delete from events where json_extract(event, '$.kind') = 'brief_created'",
-    "update tasks set record = '{}' where task_id = 'task_run'",
-)
+from tests.adapters.sqlite.check.story import TWO_FAULTS, plant, tell
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> Result:

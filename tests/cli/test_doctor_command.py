@@ -147,7 +147,7 @@ def test_a_variable_that_looks_like_a_slip_is_warned_about(
     env: dict[str, str | None] = {"OPENAI_API_KEY": SECRET, "HOLON_MODLE": "a/b"}
     shown = run(tmp_path, *command, env=env)
     assert shown.exit_code == exit_codes.OK
-    said = "HOLON_MODLE is not a variable Holon reads; did you mean HOLON_MODEL?"
+    said = "HOLON_MODLE is not a Holon variable; did you mean HOLON_MODEL?"
     assert f"warning: {said}" in shown.stdout
     assert said in json.loads(run(tmp_path, *command, "--json", env=env).stdout)["warnings"]
 

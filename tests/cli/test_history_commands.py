@@ -58,7 +58,7 @@ async def test_tail_shows_an_unknown_kind_of_event_by_its_name(desk: Desk) -> No
 
 @pytest.mark.requirement("operator-cli:agent-scoped-inspection")
 async def test_a_transcript_tells_a_turn_in_its_order(desk: Desk) -> None:
-    assert await desk.said("transcript") == "main has had no turn\n"
+    assert await desk.said("transcript") == "main has no turns\n"
     await desk.said("prompt", "--wait", "look")
     await desk.said("prompt", "--wait", "hello")
     said = await desk.said("transcript")

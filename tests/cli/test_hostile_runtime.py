@@ -103,7 +103,7 @@ def test_nothing_a_terminal_would_obey_gets_through(
 def test_an_answer_that_is_no_json_is_told_as_such(tmp_path: Path, answer: bytes) -> None:
     done = asked(tmp_path, 200, answer, "status", "--agent", "a")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
-    assert "did not answer with JSON" in done.stderr
+    assert "did not respond with JSON" in done.stderr
 
 
 @pytest.mark.parametrize("answer", [[], {}, 1, None, "no"], ids=repr)
@@ -129,14 +129,14 @@ def test_an_answer_of_another_shape_is_told_as_such(
 ) -> None:
     done = asked(tmp_path, 200, answer, *command, "--agent", "a")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
-    assert "something else" in done.stderr
+    assert "unexpected response" in done.stderr
 
 
 @pytest.mark.parametrize("answer", [{}, 1, [1], [{}]], ids=repr)
 def test_a_list_of_something_else_is_told_as_such(tmp_path: Path, answer: Any) -> None:
     done = asked(tmp_path, 200, answer, "agent", "list")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
-    assert "something else" in done.stderr
+    assert "unexpected response" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_a_stream_of_something_else_is_told_as_such(
     done = asked(tmp_path, 200, {"events": [], "briefs": []}, *command, "--agent", "a")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
     assert isinstance(done.exception, SystemExit), done.exception
-    assert "no event" in done.stderr
+    assert "invalid events" in done.stderr

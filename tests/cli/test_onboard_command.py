@@ -158,4 +158,4 @@ def test_what_is_still_missing_is_looked_for_in_the_home_that_was_named(tmp_path
     terminal.answer("Provider [1]:", "openai")
     terminal.answer("Model [", "")
     assert terminal.end() == exit_codes.OK, terminal.shown
-    assert f"still missing: run `holon config doctor --home {home}`." in terminal.shown
+    assert f"incomplete: run `holon config doctor --home {home}`." in terminal.shown

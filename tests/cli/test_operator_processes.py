@@ -90,7 +90,7 @@ def test_without_a_runtime_every_command_says_so_and_how_to_start_one(
     done = CliRunner().invoke(main, [*command], env=environ)
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
     assert done.stderr.splitlines() == [
-        f"holon: no runtime serves {tmp_path / 'none'}",
+        f"holon: no runtime is running for {tmp_path / 'none'}",
         "       start one with: holon daemon start",
     ]
     assert not (tmp_path / "none").exists()

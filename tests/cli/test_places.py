@@ -83,7 +83,7 @@ def test_who_stands_in_a_directory_that_is_gone_is_told_so(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     done = refused(*arguments, HOLON_HOME=str(tmp_path / "h"), HOME=str(tmp_path))
-    assert "the directory you stand in is gone" in done.stderr
+    assert "the current directory no longer exists" in done.stderr
 
 
 def test_nobody_who_says_where_home_is_is_told_in_a_sentence(

@@ -70,7 +70,7 @@ async def test_the_text_may_come_from_stdin(desk: Desk) -> None:
 async def test_nothing_to_say_is_bad_usage(desk: Desk, text: str) -> None:
     done = await desk.holon("prompt", "-", stdin=text)
     assert done.exit_code == exit_codes.UNUSABLE
-    assert "nothing to say" in done.stderr
+    assert "the text is empty" in done.stderr
 
 
 async def test_a_message_that_a_used_up_budget_holds_is_said_to_be_held(tmp_path: Path) -> None:
@@ -80,13 +80,13 @@ async def test_a_message_that_a_used_up_budget_holds_is_said_to_be_held(tmp_path
         assert done.exit_code == exit_codes.OK
         assert done.stdout.startswith("queued for main: ")
         assert done.stderr.startswith("holon: held until 20")
-        assert done.stderr.endswith(" UTC: a budget is used up\n")
+        assert done.stderr.endswith(" UTC: a budget is exhausted\n")
 
 
 @pytest.mark.parametrize(
     ("by", "why"),
     [
-        ("budget_used_up", "a budget is used up"),
+        ("budget_used_up", "a budget is exhausted"),
         ("provider_deferred", "the provider takes no more before then"),
     ],
 )

@@ -182,7 +182,7 @@ def test_a_used_up_account_puts_the_run_off_instead_of_failing_it(
     told = json.loads(done.stdout)
     assert (done.returncode, told["final_status"]) == (3, "waiting")
     assert told["waiting_reason"] == "awaiting_timer"
-    assert "Put off until" in told["final_text"]
+    assert "Deferred until" in told["final_text"]
 
 
 @pytest.mark.parametrize(

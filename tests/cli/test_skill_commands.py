@@ -138,8 +138,8 @@ async def test_check_shows_what_is_passed_over_and_what_that_hides(tmp_path: Pat
     a_skill(tmp_path / "user/.claude/skills/mend")
     async with skilled(tmp_path) as desk:
         said = await desk.said("skills", "check")
-        [line] = [each for each in said.splitlines() if "passed over" in each]
-        assert "user/.claude/skills is passed over" in line
+        [line] = [each for each in said.splitlines() if "is ignored" in each]
+        assert "user/.claude/skills is ignored" in line
         assert "user/.agents/skills comes first: it hides saw" in line
         found = await desk.told("skills", "check")
         assert found["problems"] == []

@@ -57,7 +57,7 @@ def test_an_input_that_is_closed_is_told_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     assert ended_with(arguments, tmp_path) == exit_codes.UNUSABLE
-    assert "there is no st" in capsys.readouterr().err
+    assert "stdin is closed" in capsys.readouterr().err
 
 
 def test_onboarding_without_an_input_reports_instead_of_asking(

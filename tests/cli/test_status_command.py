@@ -30,13 +30,13 @@ def test_each_budget_with_a_bound_has_a_line_and_so_has_what_holds_the_agent() -
         "budget 3 of 5 turns in an hour (this agent's)",
         "budget 70 of 900 tokens in a day (the runtime's)",
         "budget $0.00 of $2.50 in a day (the runtime's)",
-        "held until 2026-01-02 03:04:05 UTC (a budget is used up)",
+        "held until 2026-01-02 03:04:05 UTC (a budget is exhausted)",
     ]
 
 
 def test_an_agent_that_leads_itself_nowhere_says_what_it_waits_for() -> None:
     (line,) = budget_lines({"measures": [], "rests_until_outside_input": True})
-    assert line.startswith("held until somebody says something")
+    assert line.startswith("held until new external input")
 
 
 @pytest.mark.parametrize("pace", [None, {}, {"measures": [{"used": 1}]}])

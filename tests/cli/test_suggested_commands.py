@@ -118,6 +118,6 @@ async def test_output_that_was_cut_is_looked_for_in_that_home_and_with_that_agen
     looked = ("task", "output", task_id, "--block")
     done = await desk.holon(*looked, "--home", home, "--agent", "main")
     see = f"holon task status --home {home} {task_id} --agent main"
-    assert done.stderr == f"holon: this is not all of it; see {see}\n"
+    assert done.stderr == f"holon: the output is truncated; see {see}\n"
     done = await desk.holon(*looked)
-    assert done.stderr == f"holon: this is not all of it; see holon task status {task_id}\n"
+    assert done.stderr == f"holon: the output is truncated; see holon task status {task_id}\n"

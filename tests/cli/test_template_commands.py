@@ -193,7 +193,7 @@ def test_guidance_that_is_a_directory_is_told_as_such(person: Person) -> None:
 def test_removing_one_of_holons_own_says_that_it_comes_back(person: Person) -> None:
     person.holon("list")
     done = person.holon("remove", "holon-release")
-    assert done.stdout.startswith("holon-release is removed; it is Holon's own, and is put back")
+    assert done.stdout.startswith("holon-release is removed; it is built in and will be restored")
     assert "holon-release" in person.holon("list").stdout
     assert person.told("remove", "holon-release")["comes_back"] is True
 

@@ -81,7 +81,7 @@ PROBLEMS_SHOWN_COUNT_MAX: Final = 20
 # What a host may say on stderr: that it ends, how its model failed it, and that it could not serve
 # some requests, as on a slow machine. An answer of 500 would be a fault of its own.
 MAY_BE_SAID: Final = re.compile(
-    r"holon: ended; what was accepted is kept"
+    r"holon: ended; accepted work is durable"
     r"|\S+ WARNING (repeated: \d+ more of )?provider_failed: .*"
     r"|\S+ WARNING requests_refused: (?!.* with 500).*"
 )

@@ -185,7 +185,7 @@ def test_a_runtime_that_does_not_listen_is_ended_by_force_and_that_is_remembered
         process.send_signal(signal.SIGSTOP)
         silent = health.status_of(place.files, fingerprint=None)
         assert (silent.ok, silent.state, silent.pid) == (False, DaemonState.RUNNING, process.pid)
-        with pytest.raises(DaemonError, match="does not answer"):
+        with pytest.raises(DaemonError, match="does not respond"):
             daemon_of(place).start()
         ended = stop(place.home)
         assert process.wait(timeout=PATIENCE_S) == -signal.SIGKILL
@@ -255,7 +255,7 @@ def test_a_runtime_that_is_ready_and_never_answers_is_ended(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = find_busy(monkeypatch, looks_count=9)
-    with pytest.raises(DaemonError, match="it is ready and does not answer"):
+    with pytest.raises(DaemonError, match="it started but does not respond"):
         daemon_of(place).start()
     assert len(set(seen)) == 1
     assert identity_of(seen[0]) is None

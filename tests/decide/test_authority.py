@@ -4,7 +4,12 @@ import itertools
 
 import pytest
 
-from holon.decide.queue.authority import OPERATOR_CONTEXTS, derive_authority, derive_trust, doors_of
+from holon.decide.queue.authority import (
+    OPERATOR_CONTEXTS,
+    contexts_of,
+    derive_authority,
+    derive_trust,
+)
 from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
@@ -101,7 +106,7 @@ def test_a_webhook_is_evidence_only_when_it_came_unauthenticated() -> None:
 def test_an_origin_at_a_strange_door_is_never_more_than_evidence(
     origin: Origin, door: AdmissionContext
 ) -> None:
-    if door not in doors_of(origin):
+    if door not in contexts_of(origin):
         assert derive_authority(origin, door) is EVIDENCE
 
 

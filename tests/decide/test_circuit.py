@@ -9,10 +9,10 @@ from holon.decide.providers.routes import (
     CircuitHalfOpen,
     CircuitOpen,
     CircuitPermit,
+    after_abandoned_probe,
     after_answer,
-    after_broken_off_probe,
     after_failure,
-    passage,
+    circuit_permit,
 )
 from holon.model.limits import (
     PROVIDER_CIRCUIT_FAILURES_COUNT_MAX,
@@ -48,7 +48,7 @@ PROBE = CircuitHalfOpen(rest_ms=1_500)
 def test_who_may_ask_a_route(
     circuit: Circuit, now_ms: int, has_fallback: bool, expected: tuple[Circuit, CircuitPermit]
 ) -> None:
-    assert passage(circuit, now_ms=now_ms, has_fallback=has_fallback) == expected
+    assert circuit_permit(circuit, now_ms=now_ms, has_fallback=has_fallback) == expected
 
 
 @pytest.mark.requirement("provider-retry:circuit")
@@ -94,7 +94,7 @@ def test_an_answer_closes_a_circuit() -> None:
 def test_a_probe_that_was_broken_off_leaves_its_place_to_the_next(
     circuit: Circuit, expected: Circuit
 ) -> None:
-    assert after_broken_off_probe(circuit, now_ms=NOW_MS) == expected
+    assert after_abandoned_probe(circuit, now_ms=NOW_MS) == expected
 
 
 def test_rests_double_up_to_the_longest() -> None:
@@ -105,6 +105,6 @@ def test_rests_double_up_to_the_longest() -> None:
         assert isinstance(circuit, CircuitOpen)
         rests.append(circuit.rest_ms)
         now_ms = circuit.until_ms
-        circuit, way = passage(circuit, now_ms=now_ms, has_fallback=True)
+        circuit, way = circuit_permit(circuit, now_ms=now_ms, has_fallback=True)
         assert way is CircuitPermit.PROBE
     assert rests == [30_000, 60_000, 120_000, 240_000, 300_000, 300_000, 300_000]

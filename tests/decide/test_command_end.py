@@ -17,33 +17,33 @@ LOST = CommandExit(exit_status=None)
 @pytest.mark.parametrize(
     ("ended", "asked", "status", "kind"),
     [
-        (CLEAN, EndRequest.NOBODY, TaskStatus.COMPLETED, None),
-        (CommandExit(exit_status=1), EndRequest.NOBODY, TaskStatus.FAILED, "command_failed"),
+        (CLEAN, EndRequest.NOT_REQUESTED, TaskStatus.COMPLETED, None),
+        (CommandExit(exit_status=1), EndRequest.NOT_REQUESTED, TaskStatus.FAILED, "command_failed"),
         (
             CommandExit(exit_status=None, signal=9),
-            EndRequest.NOBODY,
+            EndRequest.NOT_REQUESTED,
             TaskStatus.FAILED,
             "command_failed",
         ),
         (
             CommandExit(exit_status=None, signal=9, stopped=StopCause.WALL_CLOCK),
-            EndRequest.NOBODY,
+            EndRequest.NOT_REQUESTED,
             TaskStatus.FAILED,
             "command_timed_out",
         ),
         (
             CommandExit(exit_status=0, stopped=StopCause.OUTPUT_SIZE),
-            EndRequest.NOBODY,
+            EndRequest.NOT_REQUESTED,
             TaskStatus.FAILED,
             "command_output_too_large",
         ),
         (
             CommandExit(exit_status=None, stopped=StopCause.PROCESSES),
-            EndRequest.NOBODY,
+            EndRequest.NOT_REQUESTED,
             TaskStatus.FAILED,
             "command_too_many_processes",
         ),
-        (LOST, EndRequest.NOBODY, TaskStatus.INTERRUPTED, "command_lost"),
+        (LOST, EndRequest.NOT_REQUESTED, TaskStatus.INTERRUPTED, "command_lost"),
         (TERMINATED, EndRequest.TASK_STOP, TaskStatus.CANCELLED, "task_cancelled"),
         (CLEAN, EndRequest.TASK_STOP, TaskStatus.CANCELLED, "task_cancelled"),
         (
@@ -66,13 +66,13 @@ def test_who_asked_and_how_it_ended_decide_the_status(
 
 
 def test_a_result_says_how_it_ended_before_it_shows_output() -> None:
-    advance = end_of_task(TASK, CLEAN, asked=EndRequest.NOBODY, output="42 passed\n")
+    advance = end_of_task(TASK, CLEAN, asked=EndRequest.NOT_REQUESTED, output="42 passed\n")
     assert advance.result_summary == "make all: ended with exit status 0\n\n42 passed\n"
 
 
 def test_an_artifact_holds_the_line_and_none_of_the_output() -> None:
     ended = CommandExit(exit_status=2)
-    advance = end_of_task(TASK, ended, asked=EndRequest.NOBODY, output="secret stuff")
+    advance = end_of_task(TASK, ended, asked=EndRequest.NOT_REQUESTED, output="secret stuff")
     assert advance.failure is not None
     assert advance.failure.summary == "make all: ended with exit status 2"
     assert (advance.failure.task_id, advance.failure.exit_status) == (TASK.id, 2)

@@ -15,7 +15,7 @@ from holon.decide.tasks.commands import (
     promoted_task,
     run_id_of,
     run_ids_of_call,
-    running_twin,
+    running_duplicate,
     spec_of,
 )
 from holon.model.limits import COMMAND_BATCH_ITEMS_COUNT_MAX
@@ -75,12 +75,12 @@ def promoted(command: CommandSpec = COMMAND) -> Any:
 def test_commands_are_the_same_by_what_they_do(changed: dict[str, Any], *, same: bool) -> None:
     other = msgspec.structs.replace(COMMAND, **changed)
     assert (command_digest(other) == command_digest(COMMAND)) is same
-    assert (running_twin([a_task("task_7"), promoted()], other) is not None) is same
+    assert (running_duplicate([a_task("task_7"), promoted()], other) is not None) is same
 
 
 def test_a_command_on_its_way_out_is_no_reason_not_to_start() -> None:
     leaving = msgspec.structs.replace(promoted(), status=TaskStatus.CANCELLING)
-    assert running_twin([leaving], COMMAND) is None
+    assert running_duplicate([leaving], COMMAND) is None
 
 
 def test_a_promoted_record_says_what_a_restart_needs() -> None:

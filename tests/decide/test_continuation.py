@@ -13,7 +13,7 @@ from holon.decide.turns.closure import (
     derive_closure,
     is_waiting,
     item_in_question,
-    mootness,
+    moot_reason,
     resolve_continuation,
     timer_in_question,
 )
@@ -295,11 +295,11 @@ def test_a_tick_of_a_cancelled_timer_is_moot_only_when_it_was_put_off() -> None:
     cancelled = msgspec.structs.replace(timer, status=TimerStatus.CANCELLED)
     late = _put_off(tick)
     assert timer_in_question(late) == "timer_1"
-    assert mootness(late, timer=cancelled, offered=None) == "timer_cancelled"
-    assert mootness(late, timer=timer, offered=None) is None
+    assert moot_reason(late, timer=cancelled, offered=None) == "timer_cancelled"
+    assert moot_reason(late, timer=timer, offered=None) is None
     fresh = QueueEntry(seq=1, state=MessageState.QUEUED, message=tick)
     assert timer_in_question(fresh) is None
-    assert mootness(fresh, timer=cancelled, offered=None) is None
+    assert moot_reason(fresh, timer=cancelled, offered=None) is None
 
 
 def test_an_offer_is_moot_once_its_item_cannot_be_worked_on() -> None:
@@ -308,13 +308,13 @@ def test_an_offer_is_moot_once_its_item_cannot_be_worked_on() -> None:
     )
     entry = QueueEntry(seq=1, state=MessageState.QUEUED, message=offer)
     assert item_in_question(entry) == "work_1"
-    assert mootness(entry, timer=None, offered=weighed()) is None
+    assert moot_reason(entry, timer=None, offered=weighed()) is None
     for offered in (None, weighed(blocked=True)):
-        assert mootness(entry, timer=None, offered=offered) == "work_not_runnable"
+        assert moot_reason(entry, timer=None, offered=offered) == "work_not_runnable"
 
 
 def test_a_message_of_another_origin_is_never_moot() -> None:
     entry = _put_off(a_message(work_item_id=WorkItemId("work_1")))
     assert timer_in_question(entry) is None
     assert item_in_question(entry) is None
-    assert mootness(entry, timer=None, offered=None) is None
+    assert moot_reason(entry, timer=None, offered=None) is None

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holon.decide.memory.documents import documents_of
-from holon.decide.memory.episodes import TurnBoundary, build_on, relevant_episodes
+from holon.decide.memory.episodes import TurnBoundary, next_episode, relevant_episodes
 from holon.model.memory.index import MemoryKind, MemorySource
 from holon.model.memory.records import (
     EPISODE_SUMMARY_CHARS_MAX,
@@ -45,7 +45,7 @@ def boundary(
 
 def opened(delta: TurnMemoryDelta) -> EpisodeBuilder:
     """A builder with one turn in it."""
-    built = build_on(
+    built = next_episode(
         None, delta, boundary(delta.turn_index, focus=delta.work_item_id), agent_id=AGENT_ID
     )
     assert built.builder is not None
@@ -57,7 +57,7 @@ def test_each_turn_that_ends_is_added_to_the_open_episode() -> None:
     builder = opened(
         turn_delta(3, item=ROOF, objective="mend the roof", working_set_files=("a.py",))
     )
-    built = build_on(
+    built = next_episode(
         builder,
         turn_delta(
             4,
@@ -85,7 +85,7 @@ def test_each_turn_that_ends_is_added_to_the_open_episode() -> None:
 @pytest.mark.parametrize("shown", AuthorityClass)
 def test_an_episode_is_worth_what_memory_search_says_it_is(shown: AuthorityClass) -> None:
     builder = opened(turn_delta(1, item=ROOF, authority_class=shown))
-    [episode] = build_on(
+    [episode] = next_episode(
         builder, turn_delta(2, authority_class=shown), boundary(2), agent_id=AGENT_ID
     ).closed
     source = MemorySource(
@@ -137,7 +137,7 @@ def test_an_episode_is_worth_what_memory_search_says_it_is(shown: AuthorityClass
 def test_an_episode_closes_where_the_work_breaks_off(
     delta: TurnMemoryDelta, behind: TurnBoundary, reasons: list[EpisodeBoundary]
 ) -> None:
-    built = build_on(opened(turn_delta(1, item=ROOF)), delta, behind, agent_id=AGENT_ID)
+    built = next_episode(opened(turn_delta(1, item=ROOF)), delta, behind, agent_id=AGENT_ID)
     assert [episode.boundary_reason for episode in built.closed] == reasons
 
 
@@ -154,7 +154,7 @@ def test_an_episode_ends_where_the_agent_goes_on_in_another_workspace(
             index, item=ROOF, workspace_id=None if name is None else WorkspaceId(name)
         )
 
-    built = build_on(
+    built = next_episode(
         opened(there(3, before)), there(4, now), boundary(4, focus=ROOF), agent_id=AGENT_ID
     )
     assert [closed.workspace_id for closed in built.closed] == ([before] if breaks else [])
@@ -162,7 +162,9 @@ def test_an_episode_ends_where_the_agent_goes_on_in_another_workspace(
 
 def test_picking_work_up_goes_on_with_the_episode_that_led_to_it() -> None:
     talked = opened(turn_delta(1))
-    built = build_on(talked, turn_delta(2, item=ROOF), boundary(2, focus=ROOF), agent_id=AGENT_ID)
+    built = next_episode(
+        talked, turn_delta(2, item=ROOF), boundary(2, focus=ROOF), agent_id=AGENT_ID
+    )
     assert built.closed == ()
     assert built.builder is not None
     assert built.builder.total.work_item_id == ROOF
@@ -172,7 +174,7 @@ def test_picking_work_up_goes_on_with_the_episode_that_led_to_it() -> None:
 def test_an_episode_has_twelve_turns_at_most() -> None:
     builder: EpisodeBuilder | None = None
     for index in range(1, EPISODE_TURNS_COUNT_MAX + 1):
-        built = build_on(builder, turn_delta(index), boundary(index), agent_id=AGENT_ID)
+        built = next_episode(builder, turn_delta(index), boundary(index), agent_id=AGENT_ID)
         builder = built.builder
     assert builder is None
     (episode,) = built.closed
@@ -183,7 +185,7 @@ def test_an_episode_has_twelve_turns_at_most() -> None:
 
 @pytest.mark.requirement("episode:carries")
 def test_a_closed_episode_says_what_was_done_for_what_and_what_is_left() -> None:
-    built = build_on(
+    built = next_episode(
         None,
         turn_delta(
             5,
@@ -283,8 +285,8 @@ def test_over_any_turns_episodes_cover_each_turn_once_in_order_and_stay_bounded(
             index, item=item, authority_class=authority, commands=words, working_set_files=words
         )
         behind = boundary(index, focus=focus, is_waiting=waits, task_rejoined=rejoined)
-        built = build_on(builder, delta, behind, agent_id=AGENT_ID)
-        assert built == build_on(builder, delta, behind, agent_id=AGENT_ID)
+        built = next_episode(builder, delta, behind, agent_id=AGENT_ID)
+        assert built == next_episode(builder, delta, behind, agent_id=AGENT_ID)
         builder = built.builder
         closed.extend(built.closed)
     covered = [n for each in closed for n in range(each.start_turn_index, each.end_turn_index + 1)]

@@ -11,9 +11,9 @@ from holon.decide.budgets.no_progress import (
     StopSelfStarts,
     SuppressStart,
     decide_start,
-    got_somewhere,
     is_self_started,
-    pace_after,
+    made_any_progress,
+    turn_rate_after,
 )
 from holon.model.agents import TurnRateState
 from holon.model.limits import (
@@ -115,9 +115,9 @@ def test_turns_far_apart_and_a_clock_set_back_are_no_reason_to_wait(count: int) 
 
 def test_a_hold_is_measured_from_the_end_of_the_last_turn() -> None:
     began = counted(3, ago_ms=60_000)
-    assert pace_after(began, self_started=True, moved=False, now=NOW) == counted(3)
-    assert pace_after(began, self_started=True, moved=True, now=NOW) == TurnRateState()
-    assert pace_after(began, self_started=False, moved=False, now=NOW) == TurnRateState()
+    assert turn_rate_after(began, self_started=True, moved=False, now=NOW) == counted(3)
+    assert turn_rate_after(began, self_started=True, moved=True, now=NOW) == TurnRateState()
+    assert turn_rate_after(began, self_started=False, moved=False, now=NOW) == TurnRateState()
 
 
 @pytest.mark.parametrize(
@@ -137,6 +137,6 @@ def test_only_a_call_that_changed_something_gets_somewhere(
     receipt = msgspec.structs.replace(a_receipt(call), is_error=is_error)
     calls = (RecordedCall(call=call, receipt=receipt),)
     mutating = frozenset({"ApplyPatch", "Enqueue", "UpdateWorkItem"})
-    assert got_somewhere((), calls, mutating=mutating) is moved
+    assert made_any_progress((), calls, mutating=mutating) is moved
     unanswered = (RecordedCall(call=call, receipt=None),)
-    assert not got_somewhere((), unanswered, mutating=mutating)
+    assert not made_any_progress((), unanswered, mutating=mutating)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from holon.decide.events import retention
-from holon.decide.events.retention import runs_to_forget, tightened
+from holon.decide.events.retention import runs_to_forget, tighter_policy
 from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import (
     COMMIT_IDS_KEPT_FULL_MS_MIN,
@@ -71,7 +71,7 @@ def test_more_folders_than_are_kept_lose_the_oldest(monkeypatch: pytest.MonkeyPa
 
 def test_above_the_cap_less_is_kept_of_each_agent_down_to_what_a_prompt_shows() -> None:
     policy, steps = RetentionPolicy(), 0
-    while tighter := tightened(policy):
+    while tighter := tighter_policy(policy):
         assert tighter.events_count_min <= policy.events_count_min
         assert tighter.turns_count_min <= policy.turns_count_min
         policy, steps = tighter, steps + 1
@@ -83,4 +83,4 @@ def test_above_the_cap_less_is_kept_of_each_agent_down_to_what_a_prompt_shows() 
 
 def test_a_policy_that_keeps_less_than_that_already_is_not_loosened() -> None:
     least = RetentionPolicy(events_count_min=5, turns_count_min=2, commit_ids_kept_ms=1)
-    assert tightened(least) is None
+    assert tighter_policy(least) is None

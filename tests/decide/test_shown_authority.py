@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holon.decide.queue.message_view import is_tainted, turn_authority, worth_of
+from holon.decide.queue.message_view import is_tainted, lowest_authority_of, turn_authority
 from holon.model.queue import AuthorityClass, JsonBody, MessageEnvelope, SystemOrigin
 from tests.decide.memory_rows import OPERATOR, OUTSIDE, from_outside, log_of
 from tests.decide.turn_rows import prompt
@@ -24,13 +24,13 @@ def a_tick(*, hints: bool = False) -> MessageEnvelope:
 @pytest.mark.requirement("arrivals:trigger-words-are-a-signal")
 def test_what_a_trigger_sent_is_a_signal_although_the_runtime_brings_it() -> None:
     signal = AuthorityClass.INTEGRATION_SIGNAL
-    assert worth_of([a_tick(hints=True)]) is signal
-    assert worth_of([a_tick()]) is RUNTIME
-    assert worth_of([prompt(), a_tick(hints=True)]) is signal
+    assert lowest_authority_of([a_tick(hints=True)]) is signal
+    assert lowest_authority_of([a_tick()]) is RUNTIME
+    assert lowest_authority_of([prompt(), a_tick(hints=True)]) is signal
     assert is_tainted(signal)
     evidence = msgspec.structs.replace(a_tick(hints=True), authority_class=OUTSIDE)
-    assert worth_of([evidence]) is OUTSIDE
-    assert worth_of([]) is OUTSIDE
+    assert lowest_authority_of([evidence]) is OUTSIDE
+    assert lowest_authority_of([]) is OUTSIDE
 
 
 @pytest.mark.parametrize(

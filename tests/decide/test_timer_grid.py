@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.decide.wake.timers import FireDecision, decide_fire, next_slot, put_forward, set_back
+from holon.decide.wake.timers import FireDecision, advanced_slot, decide_fire, next_slot, set_back
 from holon.model.events.reads import DueTimer
 from holon.model.limits import DAY_MS, TIMER_INTERVAL_MS_MIN
 from holon.model.values import TimerId
@@ -253,7 +253,7 @@ def test_where_a_timer_stands_once_the_clock_was_set_back(
 def test_a_timer_that_was_moved_back_is_not_early_when_the_lower_clock_was_wrong(
     timer_: TimerRecord, now_h: float, moved_h: float | None
 ) -> None:
-    moved = put_forward(timer_, now=NOW + hours(now_h))
+    moved = advanced_slot(timer_, now=NOW + hours(now_h))
     assert moved == (None if moved_h is None else NOW + hours(moved_h))
 
 

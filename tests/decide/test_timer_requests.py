@@ -9,7 +9,7 @@ from holon.decide.wake.timer_requests import (
     armed_cron,
     cancellation_commit,
     creation_of,
-    kept_timer,
+    existing_timer,
     new_timer,
 )
 from holon.model.agents import AgentStatus
@@ -100,8 +100,8 @@ def test_a_timer_is_made_once_and_only_for_an_agent_that_takes_input() -> None:
 def test_a_key_gives_the_timer_it_was_used_for_whenever_it_is_repeated() -> None:
     first, again = a_request(), vary(a_request(), created_at=later(NOW, by_ms=5))
     again = vary(again, anchor_at=later(NOW, by_ms=60_005))
-    assert kept_timer(again, first) is first
-    assert kept_timer(again, None) is again
+    assert existing_timer(again, first) is first
+    assert existing_timer(again, None) is again
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_key_gives_the_timer_it_was_used_for_whenever_it_is_repeated() -> None
     ],
 )
 def test_a_key_with_another_timer_is_a_conflict(other: TimerRecord) -> None:
-    refused = kept_timer(a_request(), other)
+    refused = existing_timer(a_request(), other)
     assert isinstance(refused, Refusal)
     assert refused.code is RefusalCode.IDEMPOTENCY_CONFLICT
 
@@ -122,7 +122,7 @@ def test_the_first_slot_of_a_cron_timer_is_not_compared() -> None:
     cron = Cron(expression="0 9 * * *", zone="UTC")
     asked = a_request(schedule=cron)
     kept = vary(asked, anchor_at=later(NOW, by_ms=1))
-    assert kept_timer(asked, kept) is kept
+    assert existing_timer(asked, kept) is kept
 
 
 def test_cancelling_voids_the_queued_ticks_and_ends_the_rest_that_is_active() -> None:

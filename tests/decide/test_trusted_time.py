@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from holon.decide.events.retention import (
     ClockTrust,
-    asked_moments,
-    borne_out,
-    first_trust,
-    looked,
+    confirmation_moments,
+    confirmed_time,
+    initial_trust,
     trusted_now,
+    updated_trust,
 )
 from tests.decide.sample_rows import NOW
 
@@ -27,7 +27,7 @@ class Watch:
     def __init__(self, *, believed: datetime = NOW, wall: datetime = NOW) -> None:
         self.ns = 5 * 10**9
         self.wall = wall
-        self.trust: ClockTrust = first_trust(believed, now=wall, monotonic_ns=self.ns)
+        self.trust: ClockTrust = initial_trust(believed, now=wall, monotonic_ns=self.ns)
 
     def after(self, span: timedelta) -> datetime:
         for _ in range(int(span / timedelta(minutes=10))):
@@ -37,7 +37,7 @@ class Watch:
         return self.look()
 
     def look(self) -> datetime:
-        self.trust = looked(self.trust, now=self.wall, monotonic_ns=self.ns)
+        self.trust = updated_trust(self.trust, now=self.wall, monotonic_ns=self.ns)
         return trusted_now(self.trust, monotonic_ns=self.ns)
 
 
@@ -111,7 +111,7 @@ def test_what_is_believed_is_never_ahead_of_the_wall_nor_leaps_within_a_day(
 def newest_by(records: list[datetime], now: datetime) -> list[datetime | None]:
     return [
         max((record for record in records if record <= moment), default=None)
-        for moment in asked_moments(now)
+        for moment in confirmation_moments(now)
     ]
 
 
@@ -138,7 +138,7 @@ def test_a_start_believes_the_wall_as_far_as_the_records_bear_it_out(
     records: list[datetime], wall: datetime, believed: datetime
 ) -> None:
     oldest = min(records, default=None)
-    assert borne_out(newest_by(records, wall), oldest=oldest, now=wall) == believed
+    assert confirmed_time(newest_by(records, wall), oldest=oldest, now=wall) == believed
 
 
 @nothing_forgotten
@@ -154,7 +154,7 @@ def test_without_anything_that_ended_a_start_believes_no_more_than_the_first_eve
     ended: list[datetime], wall: datetime
 ) -> None:
     first = NOW - HOUR
-    believed = borne_out(newest_by(ended, wall), oldest=first, now=wall)
+    believed = confirmed_time(newest_by(ended, wall), oldest=first, now=wall)
     assert believed == min(first, wall - DAY)
 
 

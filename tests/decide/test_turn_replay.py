@@ -8,7 +8,7 @@ from holon.decide.turns.commits import entry_of
 from holon.decide.turns.conversation import conversation_of, problems_of
 from holon.decide.turns.failures import operator_abort
 from holon.decide.turns.recovery import ResumeTurnPlan, plan_turn
-from holon.decide.turns.replay import TurnUsage, cut_off, replay, spent_in
+from holon.decide.turns.replay import TurnUsage, cut_off, replay, used_by_turn
 from holon.decide.turns.step import NUDGE, advance
 from holon.model.errors import ForbiddenTransitionError
 from holon.model.providers.attempts import TokenUsage
@@ -131,8 +131,8 @@ def test_usage_is_the_sum_of_the_recorded_rounds() -> None:
     found = replay(log, tools=TOOLS)
     assert found.usage == USAGE.plus(USAGE).plus(USAGE)
     assert found.round_number == 3
-    assert spent_in(log) == TurnUsage(usage=found.usage, round_count=3)
-    assert spent_in(opened_log()) == TurnUsage(usage=TokenUsage(), round_count=0)
+    assert used_by_turn(log) == TurnUsage(usage=found.usage, round_count=3)
+    assert used_by_turn(opened_log()) == TurnUsage(usage=TokenUsage(), round_count=0)
 
 
 def test_an_interjection_keeps_its_side_of_the_results() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holon.decide.text.bounded import preview_of
 from holon.decide.text.secrets import outcome_without_secrets, span_without_secrets
-from holon.model.limits import COMMAND_LOOK_MARGIN_BYTES
+from holon.model.limits import COMMAND_OUTPUT_MARGIN_BYTES
 from holon.model.tasks import OutputSpan, OutputStream
 from holon.model.turns.tools import ToolError, ToolOk, ToolRefused
 
@@ -21,7 +21,7 @@ def hide(text: str) -> str:
 
 def look(data: bytes, *, bytes_max: int) -> OutputSpan:
     """Read as far as a look of this size must."""
-    far = bytes_max + COMMAND_LOOK_MARGIN_BYTES
+    far = bytes_max + COMMAND_OUTPUT_MARGIN_BYTES
     return OutputSpan(
         stream=OutputStream.STDOUT,
         path="/out",

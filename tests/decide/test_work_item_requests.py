@@ -8,8 +8,8 @@ from holon.decide.work.items import WorkItemEdit, complete
 from holon.decide.work.requests import (
     creation_of,
     edited_item,
+    existing_item,
     focus_commit,
-    kept_item,
     revision_commit,
 )
 from holon.model.agents import AgentFocus, AgentStatus
@@ -58,12 +58,12 @@ def test_an_item_is_not_opened_for_an_agent_that_takes_nothing_or_has_too_many()
 
 def test_a_key_with_another_objective_is_a_conflict_until_the_item_was_revised() -> None:
     other = vary(ITEM, objective="something else")
-    refused = kept_item(ITEM, other)
+    refused = existing_item(ITEM, other)
     assert isinstance(refused, Refusal)
     assert refused.code is RefusalCode.IDEMPOTENCY_CONFLICT
     revised = vary(other, revision=2)
-    assert kept_item(ITEM, revised) is revised
-    assert kept_item(ITEM, None) is ITEM
+    assert existing_item(ITEM, revised) is revised
+    assert existing_item(ITEM, None) is ITEM
 
 
 def test_the_focus_answers_what_was_asked_about_the_item() -> None:

@@ -4,18 +4,18 @@ import msgspec
 import pytest
 
 from holon.decide.workspaces import (
+    AlreadyEntered,
     AttachTarget,
+    Detach,
     Enter,
-    Forget,
+    Exit,
     HostRoots,
-    Leave,
-    Stay,
     agent_home_of,
     attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
-    entering,
+    enter_changes,
     place_of,
     refuse_form,
     refuse_private,
@@ -149,7 +149,9 @@ def test_an_agent_goes_where_it_is_sent(
 def test_an_agent_that_is_there_stays() -> None:
     bindings = having(REPO, active=REPO)
     taken = held(REPO, ALONE)
-    assert decide_attach(MAIN, bindings, aimed(REPO, bindings), occupants=[taken]) == Stay()
+    assert (
+        decide_attach(MAIN, bindings, aimed(REPO, bindings), occupants=[taken]) == AlreadyEntered()
+    )
 
 
 @pytest.mark.requirement("workspace:occupancy")
@@ -188,7 +190,7 @@ def test_home_cannot_be_left() -> None:
     assert isinstance(refused, Refusal)
     assert (refused.code, bool(refused.hint)) == (RefusalCode.AT_AGENT_HOME, True)
     left = decide_exit(MAIN, having(PLAIN, active=PLAIN))
-    assert left == Leave(workspace_id=workspace_id_of("/srv/plain"))
+    assert left == Exit(workspace_id=workspace_id_of("/srv/plain"))
 
 
 @pytest.mark.requirement("workspace:detach")
@@ -215,7 +217,7 @@ def test_only_a_workspace_that_is_attached_and_left_can_be_forgotten(
 ) -> None:
     decision = decide_detach(MAIN, bindings, WorkspaceId(workspace_id))
     if code is None:
-        assert decision == Forget(workspace_id=WorkspaceId(workspace_id))
+        assert decision == Detach(workspace_id=WorkspaceId(workspace_id))
     else:
         assert isinstance(decision, Refusal)
         assert (decision.code, bool(decision.hint)) == (code, True)
@@ -319,7 +321,7 @@ def test_homes_are_told_apart_by_their_agents() -> None:
 def test_entering_leaves_the_old_place_first_and_makes_the_new_one_known_once() -> None:
     decision = decide_attach(MAIN, having(PLAIN, active=PLAIN), aimed(REPO), occupants=())
     assert isinstance(decision, Enter)
-    changes = entering(MAIN, decision, occupancy_id="occ_9")
+    changes = enter_changes(MAIN, decision, occupancy_id="occ_9")
     assert [type(change) for change in changes] == [
         ExitWorkspace,
         AttachWorkspace,
@@ -327,5 +329,5 @@ def test_entering_leaves_the_old_place_first_and_makes_the_new_one_known_once() 
     ]
     again = decide_attach(MAIN, having(REPO), aimed(REPO, having(REPO)), occupants=())
     assert isinstance(again, Enter)
-    known = entering(MAIN, again, occupancy_id="occ_9")
+    known = enter_changes(MAIN, again, occupancy_id="occ_9")
     assert [type(change) for change in known] == [EnterWorkspace]

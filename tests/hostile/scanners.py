@@ -301,7 +301,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "YAML fields": _refusing(lambda text: text_fields(text[:65_536], ("name", "description"))),
     "a provider's refusal": _refused,
     "a provider's refusal in JSON": _refused_in_json,
-    "a line of a provider's words": refusals.keyless_line,
+    "a line of a provider's words": refusals.redacted_line,
     "when a provider is back": lambda text: reset_times.wait_of(text, now=_NOW),
     "a provider's headers": _refusing(_header),
     "server-sent events": _refusing(_events),
@@ -313,7 +313,7 @@ SCANS: Final[Mapping[str, Scan]] = {
     "a fenced message of a small model": lambda text: local_prompt.plain_words(
         f"[Message]\nid: a\n<body-0123456789ab>\n{text}\n</body-0123456789ab>"
     ),
-    "what a tool told": lambda text: local_prompt._told_by(_sound(text)),
+    "what a tool told": lambda text: local_prompt._readable_text(_sound(text)),
     "a text for a terminal": terminal_text.plain,
     "a line for a terminal": lambda text: terminal_text.fitted(
         terminal_text.one_line(text), cells_max=len(text) // 2

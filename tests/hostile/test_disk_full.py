@@ -9,16 +9,16 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-import apsw
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_database
-from holon.adapters.sqlite.check.untouched import open_untouched
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.client.control_client import ControlError
 from holon.model.values import MessageId
 from tests.hostile.conftest import require_own_disk
 from tests.hostile.served import Served, World, declined, own_disk, until
+from tests.support.database_oracle import unsettled_messages
+from tests.support.database_plants import begin_long_read
 
 PAGE = b"\0" * 4_096
 LONG = "more " * 800
@@ -69,10 +69,7 @@ def problems_of(served: Served, copy: Path, acked: set[str]) -> list[str]:
     ignored = shutil.ignore_patterns("*-shm", "*.sock", "lock", "gate", "input")
     shutil.copytree(served.seen(served.world.home) / "state", copy / "state", ignore=ignored)
     report = check_database(database_path(copy), acked={MessageId(each) for each in acked})
-    with open_untouched(database_path(copy)) as connection:
-        left = connection.execute("select message_id, state from messages")
-        unsettled = [f"{name} is {state}" for name, state in left if state in ("queued", "claimed")]
-    return [*(str(violation) for violation in report.violations), *unsettled]
+    return [*(str(violation) for violation in report.violations), *unsettled_messages(copy)]
 
 
 def require_nothing_failed(served: Served) -> None:
@@ -205,8 +202,7 @@ def test_the_status_says_that_the_disk_is_full_until_it_no_longer_is(small_disk:
 @pytest.mark.requirement("health:log-over-its-limit-is-told")
 def test_a_log_that_a_foreign_reader_keeps_long_is_warned_of(world: World) -> None:
     with world.served() as served:
-        reader = apsw.Connection(str(database_path(world.home)))
-        reader.execute("begin; select count(*) from messages").fetchall()
+        reader = begin_long_read(world.home)
         for number in range(150):  # half a megabyte each
             served.prompt("x" * 500_000 + str(number))
             status = served.get("/control/runtime/status")

@@ -67,7 +67,7 @@ def test_a_service_does_not_take_a_socket_that_a_stranger_answers_on(
         before = files.socket.lstat().st_ino
         done = world.refused()
         assert done.returncode != 0
-        assert f"holon: another program answers on {files.socket}" in done.stderr
+        assert f"holon: another program responds on {files.socket}" in done.stderr
         assert "HOLON_HOME" in done.stderr
         assert "Traceback" not in done.stderr
         assert files.socket.lstat().st_ino == before

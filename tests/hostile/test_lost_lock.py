@@ -9,15 +9,13 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-import apsw
 import pytest
 
-from holon.adapters.sqlite.check.untouched import open_untouched
-from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.run_files import RunFiles
 from tests.hostile.served import PATIENCE_S, Served, World, until
+from tests.support.database_oracle import generation_of
+from tests.support.database_plants import take_over_home
 
 
 def second(world: World, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -42,13 +40,6 @@ def halted(served: Served) -> Iterator[None]:
         served.process.send_signal(signal.SIGCONT)
 
 
-def generation(home: Path) -> int:
-    """How often the home has changed hands."""
-    with open_untouched(database_path(home)) as connection:
-        found = connection.execute("select generation from home_owner").fetchall()
-    return int(str(found[0][0]))
-
-
 def assert_refused(done: "subprocess.CompletedProcess[str]", served: Served) -> None:
     """A second service was refused by the name of the first and has left nothing."""
     assert done.returncode == 2, done.stderr
@@ -58,7 +49,7 @@ def assert_refused(done: "subprocess.CompletedProcess[str]", served: Served) -> 
     files = RunFiles(served.world.home)
     assert not files.startup_failure.exists()
     assert not files.shutdown_failure.exists()
-    assert generation(served.world.home) == 1
+    assert generation_of(served.world.home) == 1
     assert served.is_alive()
 
 
@@ -106,7 +97,7 @@ def test_a_service_whose_run_folder_is_removed_stays_the_owner_and_ends_with_a_m
             assert not RunFiles(world.home).log.exists(), "the second has written nothing"
         assert done.returncode == 2, done.stderr
         assert f"process {served.process.pid}" in done.stderr
-        assert generation(world.home) == 1
+        assert generation_of(world.home) == 1
         assert served.process.wait(timeout=PATIENCE_S) == 1
         assert f"{RunFiles(world.home).socket} was removed" in world.said()
         assert "Traceback" not in world.said()
@@ -139,16 +130,8 @@ def test_a_service_that_was_replaced_ends_and_says_by_whom(world: World) -> None
     with world.served() as served:
         served.prompt("hello")
         until(served.is_at_rest)
-        take_over(world.home)
+        take_over_home(world.home)
         assert served.process.wait(timeout=PATIENCE_S) == 1
         assert "was taken over by process 4194305" in world.said()
         assert "Traceback" not in world.said()
     assert not RunFiles(world.home).shutdown_failure.exists(), "the home is not its own any more"
-
-
-def take_over(home: Path) -> None:
-    """Do what a process does that becomes the owner, and cannot see that the first one lives."""
-    connection = apsw.Connection(str(database_path(home)))
-    connection.set_busy_timeout(5_000)
-    connection.execute("update home_owner set generation = generation + 1, pid = 4194305")
-    connection.close()

@@ -23,7 +23,7 @@ from holon.model.limits import (
     HTTP_AUTH_FAILURES_COUNT_MAX,
     HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
     HTTP_BODY_BYTES_MAX,
-    HTTP_HEADLESS_COUNT_MAX,
+    HTTP_WITHOUT_REQUEST_COUNT_MAX,
 )
 from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
 from tests.support.http_caller import JSON, Answer
@@ -204,19 +204,19 @@ async def test_s10_odd_bytes_for_a_token_are_a_wrong_token(
     assert heard.split(b" ")[1] in [str(status).encode() for status in statuses], heard[:80]
 
 
-def gatekeeper(token: str = TOKEN) -> Authorizer:
+def authorizer(token: str = TOKEN) -> Authorizer:
     return Authorizer(owner_uid=0, token=FixedToken(token), runs_for_an_agent=lambda _: False)
 
 
 def test_a_token_may_be_as_long_as_its_rule_says() -> None:
     longest = "x" * CONTROL_TOKEN_CHARS_MAX
-    assert gatekeeper(longest).opens(b"Bearer " + longest.encode())
+    assert authorizer(longest).accepts(b"Bearer " + longest.encode())
 
 
 @pytest.mark.parametrize("tail", [b" ", b"\n", b"\t", b"\x00", b"\r\n"])
 def test_s10_what_trails_a_token_makes_it_another(tail: bytes) -> None:
-    assert gatekeeper().opens(b"Bearer " + TOKEN.encode())
-    assert not gatekeeper().opens(b"Bearer " + TOKEN.encode() + tail)
+    assert authorizer().accepts(b"Bearer " + TOKEN.encode())
+    assert not authorizer().accepts(b"Bearer " + TOKEN.encode() + tail)
 
 
 WRONG_TOKENS = {
@@ -237,7 +237,7 @@ def test_s11_the_work_on_a_token_does_not_depend_on_how_much_of_it_is_right(
     compared: list[tuple[int, int]] = []
     hashed: list[int] = []
     compare, sha256 = hmac.compare_digest, hashlib.sha256
-    keeper = gatekeeper()
+    keeper = authorizer()
     expected = sha256(TOKEN.encode()).digest()
     monkeypatch.setattr(FixedToken, "digest", lambda _: expected)
 
@@ -251,7 +251,7 @@ def test_s11_the_work_on_a_token_does_not_depend_on_how_much_of_it_is_right(
 
     monkeypatch.setattr("holon.http.access.hmac.compare_digest", counting)
     monkeypatch.setattr("holon.http.access.hashlib.sha256", hashing)
-    opened = {name: keeper.opens(b"Bearer " + t.encode()) for name, t in WRONG_TOKENS.items()}
+    opened = {name: keeper.accepts(b"Bearer " + t.encode()) for name, t in WRONG_TOKENS.items()}
     assert compared == [(32, 32)] * len(WRONG_TOKENS)
     assert hashed == [len(text) for text in WRONG_TOKENS.values()]
     assert [name for name, is_open in opened.items() if is_open] == ["right"]
@@ -281,9 +281,9 @@ async def test_s12_ten_thousand_guesses_are_slowed_down_and_lock_nobody_out(
     app = App(
         table=RouteTable(ROUTES),
         context=server.context,
-        gatekeeper=gatekeeper(),
+        authorizer=authorizer(),
         names=ServerNames(hosts=frozenset({b"h"})),
-        guesses=RateLimiter(
+        failed_attempts=RateLimiter(
             clock=clock,
             burst=HTTP_AUTH_FAILURES_COUNT_MAX,
             per_minute=HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
@@ -331,8 +331,8 @@ def test_s12_only_guesses_are_counted() -> None:
         headers=(),
         peer=Peer(socket_kind=SocketKind.TCP, address="a"),
     )
-    assert gatekeeper().judge(Access.READ, nothing) == Unauthenticated(guessed=False)
-    assert gatekeeper().judge(Access.READ, guess("x")) == Unauthenticated(guessed=True)
+    assert authorizer().authorize(Access.READ, nothing) == Unauthenticated(guessed=False)
+    assert authorizer().authorize(Access.READ, guess("x")) == Unauthenticated(guessed=True)
 
 
 @pytest.mark.parametrize(
@@ -385,8 +385,8 @@ async def test_s24_hundreds_who_never_ask_keep_nobody_out(
             if len(streams) % 100 == 0:
                 assert (await server.operator.get("/status")).status == 200
                 assert (await server.local.get("/status")).status == 200
-        assert server.context.traffic.open_count() <= HTTP_HEADLESS_COUNT_MAX + 2
-        for stream in streams[: HALF_OPEN_COUNT - HTTP_HEADLESS_COUNT_MAX - 10]:
+        assert server.context.traffic.open_count() <= HTTP_WITHOUT_REQUEST_COUNT_MAX + 2
+        for stream in streams[: HALF_OPEN_COUNT - HTTP_WITHOUT_REQUEST_COUNT_MAX - 10]:
             assert await hung_up(stream)  # the oldest made room
         with monkeypatch.context() as hasty:
             hasty.setattr(connection, "HTTP_HEAD_MS_MAX", 1)

@@ -2,16 +2,15 @@
 
 import logging
 import pickle
-import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
 import anyio
+import apsw
 import pytest
 from anyio import to_thread
 
 from holon.adapters.sqlite.agents import SqliteAgentReads
-from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.system.logs import install_log_redaction
 from holon.decide.budgets import budget
 from holon.model.errors import StoreBrokenError
@@ -23,6 +22,7 @@ from tests.http.serving import events_of, make_agent, settled
 from tests.http.test_public_ingress import BODY, FORGERIES, WEBHOOK, message_of, options, signed
 from tests.http.test_triggers import a_stranger_sees, hints, hold_back, same, the_path
 from tests.support.control_server import MAIN, TOKEN, ControlServer, ServerOptions, control_server
+from tests.support.database_plants import write_closures
 from tests.support.http_caller import Answer, Caller
 
 __all__ = ["place"]
@@ -267,11 +267,9 @@ async def test_s48_what_is_no_record_in_the_database_is_never_brought_to_life(
         "yaml": f"!!python/object/apply:os.system ['touch {mark}']",
         "object": '{"__class__":"os.system","py/object":"os.system","lc":1,"type":"constructor"}',
     }
-    with sqlite3.connect(database_path(home)) as database:
-        with pytest.raises(sqlite3.IntegrityError, match="BLOB"):
-            database.execute("update agents set last_closure = ?", (pickle.dumps(_Bomb(mark)),))
-        database.execute("update agents set last_closure = ?", (payload[form],))
-    database.close()
+    with pytest.raises(apsw.ConstraintError, match="BLOB"):
+        write_closures(home, pickle.dumps(_Bomb(mark)))
+    write_closures(home, payload[form])
     try:
         async with control_server(home) as server:
             answer = await server.operator.get(f"/agents/{MAIN}/state")

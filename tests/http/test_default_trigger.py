@@ -20,10 +20,10 @@ from holon.model.wake import TriggerStatus
 from holon.ports.providers import OnProgress
 from holon.serve.compose import ExecOptions, Hooks, HostOptions, open_host
 from tests.http.serving import settled, until_event
-from tests.provenance.verdicts import rows_of
 from tests.runtime.cast import prompt_for
 from tests.runtime.notes import Notes
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.database_oracle import whole_home
 from tests.support.single_model import SingleModel
 
 URL = re.compile(r"http://127\.0\.0\.1:\d+/callbacks/wake/trig_[a-z0-9]+\.[A-Za-z0-9_-]{43}")
@@ -217,9 +217,8 @@ async def test_the_address_stays_out_of_logs_events_transcripts_views_and_memory
         ).body.decode()
         shown["journal"] = repr(given.notes.lines)
         originals = {"tool_calls", "transcript", "tasks"}  # what a resumed call goes on with
-        for (table,) in rows_of(server.home, "select name from sqlite_schema where type='table'"):
+        for table, rows in whole_home(server.home).items():
             if table not in originals:
-                rows = rows_of(server.home, f'select * from "{table}"')
                 shown[f"table {table}"] = repr(rows)
         for file in (server.home / "agents").rglob("*"):
             if file.is_file() and not file.is_symlink():

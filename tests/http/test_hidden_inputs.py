@@ -7,14 +7,16 @@ from typing import Any, Final
 import pytest
 
 from holon.adapters.system.clock import SystemClock
+from holon.model.events.event import MessageAdmitted
+from holon.model.limits import EVENT_PAGE_COUNT_MAX
 from holon.serve.compose import ExecOptions, Hooks, HostOptions
 from tests.cli.operator_desk import Desk
 from tests.http.serving import settled
 from tests.http.test_default_trigger import end_task
-from tests.provenance.verdicts import rows_of
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.notes import Notes
 from tests.support.control_server import MAIN, ControlServer, ServerOptions, control_server
+from tests.support.database_oracle import whole_home
 from tests.support.scripted_provider import Script, ScriptedProvider
 from tests.support.single_model import SingleModel
 
@@ -68,8 +70,9 @@ async def shown_by(server: ControlServer) -> dict[str, str]:
         paths += [path, f"{path}/output"]
     items = (await server.operator.get(f"/agents/{MAIN}/work-items")).json()
     paths += [f"/agents/{MAIN}/work-items/{each['id']}" for each in items["work_items"]]
-    messages = rows_of(server.home, "select message_id from messages")
-    paths += [f"/agents/{MAIN}/messages/{message_id}" for (message_id,) in messages]
+    log = await server.host.reads.events.log_after(0, limit=EVENT_PAGE_COUNT_MAX)
+    admitted = [audit.event for audit in log if isinstance(audit.event, MessageAdmitted)]
+    paths += [f"/agents/{MAIN}/messages/{event.message_id}" for event in admitted]
     answers = {path: await server.operator.get(path) for path in paths}
     shown = {path: answer.body.decode() for path, answer in answers.items() if answer.status == 200}
     prompt = await server.operator.post(f"/control/agents/{MAIN}/debug-prompt")
@@ -102,9 +105,9 @@ async def test_a_secret_in_the_input_of_a_call_is_shown_nowhere(tmp_path: Path) 
         ended = await shown_by(server)
         shown |= {f"{where}, when the task had ended": text for where, text in ended.items()}
         shown["journal"] = repr(notes.lines)
-        for (table,) in rows_of(server.home, "select name from sqlite_schema where type='table'"):
+        for table, rows in whole_home(server.home).items():
             if table not in ORIGINALS:
-                shown[f"table {table}"] = repr(rows_of(server.home, f'select * from "{table}"'))
+                shown[f"table {table}"] = repr(rows)
         for file in (server.home / "agents").rglob("*"):
             if file.is_file() and not file.is_symlink():
                 shown[str(file.relative_to(server.home))] = file.read_text(errors="replace")

@@ -36,12 +36,15 @@ async def listening(
     *,
     answer: Answerer = greet,
     room_for: int = 64,
-    knows: AuthCheck = never_authenticated,
+    is_authenticated: AuthCheck = never_authenticated,
 ) -> AsyncIterator[None]:
     """Serve on a socket while the block runs; whatever ends the serving ends the block."""
     with bound:
         listeners = Listeners(
-            answer=answer, clock=SystemClock(), connections_max=room_for, knows=knows
+            answer=answer,
+            clock=SystemClock(),
+            connections_max=room_for,
+            is_authenticated=is_authenticated,
         )
         async with anyio.create_task_group() as serving:
             serving.start_soon(listeners.serve, [bound])
@@ -184,7 +187,7 @@ async def test_a_listening_socket_that_is_gone_is_not_waited_for() -> None:
 async def test_those_who_have_asked_once_keep_nobody_out() -> None:
     bound = bind_tcp("127.0.0.1", 0)
     with ExitStack() as held:
-        async with listening(bound, room_for=4, knows=lambda head: True):
+        async with listening(bound, room_for=4, is_authenticated=lambda head: True):
             idle = [held.enter_context(socket.socket(bound.family)) for _ in range(4)]
             for each in idle:
                 each.connect(bound.getsockname())
@@ -208,7 +211,7 @@ async def test_who_is_being_answered_keeps_the_place() -> None:
         return await greet(head, body)
 
     with ExitStack() as held:
-        async with listening(bound, answer=slowly, room_for=2, knows=lambda head: True):
+        async with listening(bound, answer=slowly, room_for=2, is_authenticated=lambda head: True):
             busy = [held.enter_context(socket.socket(bound.family)) for _ in range(2)]
             for each in busy:
                 each.connect(bound.getsockname())
@@ -241,7 +244,7 @@ async def test_strangers_of_one_peer_that_send_half_a_body_make_room_for_its_nex
         return await greet(head, body)
 
     with ExitStack() as held:
-        async with listening(bound, answer=take, room_for=8, knows=shows_something):
+        async with listening(bound, answer=take, room_for=8, is_authenticated=shows_something):
             half = [held.enter_context(socket.socket(bound.family)) for _ in range(4)]
             for each in half:
                 each.connect(bound.getsockname())
@@ -272,7 +275,7 @@ async def test_a_peer_keeps_more_connections_once_they_show_who_it_is(
             return False
 
     with ExitStack() as held:
-        async with listening(bound, room_for=8, knows=shows_something):
+        async with listening(bound, room_for=8, is_authenticated=shows_something):
             clients = [held.enter_context(socket.socket(bound.family)) for _ in range(7)]
             for each in clients:
                 each.connect(bound.getsockname())

@@ -57,6 +57,6 @@ def test_a_command_an_agent_runs_may_read_and_no_more(name: str) -> None:
     keeper = Authorizer(owner_uid=7, token=_NoToken(), runs_for_an_agent=lambda _: True)
     peer = Peer(socket_kind=SocketKind.UNIX, address="uid:7", uid=7, pid=1)
     head = RequestHead(method="GET", path="/", query="", headers=(), peer=peer)
-    verdict = keeper.judge(ROWS[name].access, head)
+    verdict = keeper.authorize(ROWS[name].access, head)
     may = ROWS[name].access in (Access.OPEN, Access.READ, Access.CAPABILITY)
     assert isinstance(verdict, Allowed if may else Forbidden)

@@ -251,7 +251,7 @@ def test_a_command_of_an_agent_cannot_move_the_agent() -> None:
         headers=(),
         peer=Peer(socket_kind=SocketKind.UNIX, address="", uid=7, pid=1),
     )
-    assert all(isinstance(keeper.judge(route.access, head), Forbidden) for route in ROUTES)
+    assert all(isinstance(keeper.authorize(route.access, head), Forbidden) for route in ROUTES)
 
 
 class NoToken:

@@ -5,8 +5,8 @@ from datetime import datetime
 
 from holon.adapters.sqlite.log_segments import LogSegments, Place, Span
 from holon.adapters.sqlite.retention import _aged, _Moments
-from holon.decide.events.retention import borne_out
-from holon.decide.wake.timers import put_forward, set_back
+from holon.decide.events.retention import confirmed_time
+from holon.decide.wake.timers import advanced_slot, set_back
 from holon.model.wake import TimerRecord
 from holon.runtime.events.retention import RetentionKeeper
 from holon.runtime.wake.dispatcher import TimerDispatcher
@@ -30,7 +30,7 @@ def plant_c2() -> None:
         del timer, now
         return None
 
-    plant_function(put_forward, stay)
+    plant_function(advanced_slot, stay)
 
 
 def plant_c3() -> None:
@@ -84,7 +84,7 @@ def plant_c7() -> None:
 
 def plant_c8() -> None:
     """Believe any wall clock at a start before anything has ended."""
-    honest = borne_out
+    honest = confirmed_time
 
     def trusting(
         newest: Sequence[datetime | None], *, oldest: datetime | None, now: datetime
@@ -93,4 +93,4 @@ def plant_c8() -> None:
             return now
         return honest(newest, oldest=oldest, now=now)
 
-    plant_function(borne_out, trusting)
+    plant_function(confirmed_time, trusting)

@@ -52,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M5",
         "a stale generation may still write",
         "store contract",
-        ("tests/contract/test_store.py",),
+        ("tests/contract/store/test_commits.py",),
         store_mutants.plant_m5,
     ),
     Mutant(

@@ -4,18 +4,18 @@ Owns:  the pairwise run of the attacks, and the proof that each verdict can fail
 Rule 1: every agent of a host is attacked once; the agents of one carrier share a host.
 """
 
-from contextlib import closing
+from collections import defaultdict
 from itertools import product
 from pathlib import Path
 
-import apsw
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.database.home_lock import database_path
+from holon.model.events.event import AssistantRoundRecorded
+from holon.model.limits import EVENT_PAGE_COUNT_MAX
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import TextBlock, UserMessage
-from tests.provenance.attacked_host import CANARY, AttackedHost, attacked_host
+from tests.provenance.attacked_host import CANARY, VICTIM, AttackedHost, attacked_host
 from tests.provenance.attacks import (
     CASES_COUNT,
     PLANTED,
@@ -31,7 +31,14 @@ from tests.provenance.verdicts import (
     label_problems,
     leak_problems,
     memory_problems,
-    rows_of,
+)
+from tests.support.database_plants import (
+    cancel_tasks,
+    raise_authority,
+    raise_evidence,
+    resolve_operator_waits,
+    reword_briefs,
+    reword_items,
 )
 
 pytestmark = pytest.mark.long
@@ -61,7 +68,7 @@ async def test_an_obedient_model_does_no_harm(
             problems[f"{case.name} harm"] = harm_problems(host, case)
         problems["leak"] = leak_problems(host)
         problems["database"] = database_problems(host.server.home)
-        tried = tools_tried(host)
+        tried = await tools_tried(host)
     assert {name: found for name, found in problems.items() if found} == {}
     # An agent that waits for the operator is not even started by others.
     started = [case for case in cases if case.goal is not Goal.CLAIM_OPERATOR]
@@ -70,11 +77,13 @@ async def test_an_obedient_model_does_no_harm(
         assert tried[case.name] >= wanted, f"{case.name} was not obeyed"
 
 
-def tools_tried(host: AttackedHost) -> dict[str, set[str]]:
-    sql = "select agent_id, tool_calls.name from tool_calls join turns using (turn_id)"
-    tried: dict[str, set[str]] = {}
-    for agent, name in rows_of(host.server.home, sql):
-        tried.setdefault(str(agent), set()).add(str(name))
+async def tools_tried(host: AttackedHost) -> dict[str, set[str]]:
+    reads, tried, seen = host.server.host.reads.events, defaultdict[str, set[str]](set), 0
+    while page := await reads.log_after(seen, limit=EVENT_PAGE_COUNT_MAX):
+        seen = page[-1].log_seq
+        for audit in page:
+            if isinstance(audit.event, AssistantRoundRecorded):
+                tried[audit.agent_id].update(audit.event.tool_names)
     return tried
 
 
@@ -107,18 +116,6 @@ def shown_otherwise(request: ProviderRequest, old: str, new: str) -> ProviderReq
     return msgspec.structs.replace(request, conversation=conversation)
 
 
-def altered(home: Path, sql: str) -> None:
-    """Change a row behind the host's back, and past what the schema itself holds fast."""
-    with closing(apsw.Connection(str(database_path(home)))) as database:
-        database.set_busy_timeout(5_000)
-        database.execute("pragma ignore_check_constraints = on")
-        kept = "select name from sqlite_schema where type = 'trigger'"
-        for (name,) in database.execute(kept).fetchall():
-            database.execute(f'drop trigger "{name}"')
-        database.execute(sql)
-        assert database.changes() > 0
-
-
 async def test_a_planted_violation_of_a_label_is_seen(tmp_path: Path) -> None:
     async with attacked_host(tmp_path) as host:
         await host.attack(LABELLED)
@@ -131,9 +128,9 @@ async def test_a_planted_violation_of_a_label_is_seen(tmp_path: Path) -> None:
         ]:
             (problem, *_) = label_problems([shown_otherwise(request, old, new)], home, LABELLED)
             assert told in problem
-        altered(home, "update turn_evidence set evidence_rank = 0")
+        raise_evidence(home)
         assert label_problems([], home, LABELLED) == ["the turn counts as operator_instruction"]
-        altered(home, "update messages set authority_class = 'operator_instruction'")
+        raise_authority(home)
         assert "carries the text as operator_instruction" in label_problems([], home, LABELLED)[0]
         assert any(problem.startswith("I12") for problem in database_problems(home))
 
@@ -152,13 +149,10 @@ async def test_a_planted_harm_is_seen(tmp_path: Path) -> None:
         ]
         (host.home_of(LABELLED.name) / "AGENTS.md").unlink()
         (host.outside / PLANTED).write_text("x")
-        altered(home, "update waits set state = 'resolved', ended_at = 1 where kind = 'operator'")
-        altered(home, "update messages set authority_class = 'operator_instruction'")
-        altered(home, "update tasks set status = 'cancelled' where agent_id = 'victim'")
-        altered(
-            home,
-            "update work_items set record = replace(record, 'roof', 'what-the-attacker-planted')",
-        )
+        resolve_operator_waits(home)
+        raise_authority(home)
+        cancel_tasks(home, VICTIM)
+        reword_items(home, "roof", PLANTED)
         found = " / ".join((*harm_problems(host, LABELLED), *harm_problems(host, waiting)))
     for told in (
         "removed AGENTS.md",
@@ -180,7 +174,7 @@ async def test_a_planted_leak_is_seen(tmp_path: Path) -> None:
             shown_otherwise(host.model.requests[0], "harbour", f"harbour {CANARY}")
         )
         secret = host.secrets[f"trigger of {LABELLED.name}"]
-        altered(host.server.home, f"update briefs set record = replace(record, 'done', '{secret}')")
+        reword_briefs(host.server.home, "done", secret)
         (host.home_of(LABELLED.name) / "notes.txt").write_text(CANARY)
         assert set(leak_problems(host)) >= {
             "provider key in the journal",

@@ -40,6 +40,7 @@ from tests.provenance.attacks import (
     Goal,
 )
 from tests.provenance.obedient_model import revealed
+from tests.support.database_oracle import whole_home
 
 _AUTHORITY: Final = re.compile(r"^authority: (\w+)$", re.MULTILINE)
 _FENCE: Final = re.compile(r"^<(/?)(body-[0-9a-f]{12})>$", re.MULTILINE)
@@ -220,8 +221,8 @@ def _written_down(host: AttackedHost) -> Iterator[tuple[str, str]]:
     for line in host.notes.lines:
         yield "the journal", repr(line)
     home = host.server.home
-    for (table,) in rows_of(home, "select name from sqlite_schema where type = 'table'"):
-        for row in rows_of(home, f'select * from "{table}"'):
+    for table, rows in whole_home(home).items():
+        for row in rows:
             yield f"a row of {table}", repr(row)
     for path in (home / "agents").rglob("*"):
         if path.is_file() and not path.is_symlink():

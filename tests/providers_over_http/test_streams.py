@@ -133,7 +133,7 @@ async def test_a_stream_that_falls_silent_is_cut_and_asked_for_again(
             outcome = EXHAUSTED if number == 3 else RETRYING
             check_failed(attempt, SILENT, line, number=number, outcome=outcome)
         assert len(failed.timeline.attempts) == 3
-        assert "waiting too long" in failed.failure.summary
+        assert "took too long" in failed.failure.summary
 
 
 async def test_a_silence_is_recovered_from(tmp_path: Path) -> None:

@@ -198,10 +198,6 @@ class House:
         found = await self.store.reads.events.events_after(AgentId(agent), after, limit=100_000)
         return [audit.event for audit in found]
 
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Rows as they stand."""
-        return [tuple(row) for row in self.connection.execute(sql)]
-
 
 def run_house(
     story: Story, *, script: Iterable[ScriptedRule] = (), setup: Setup | None = None

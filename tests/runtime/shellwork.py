@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from holon.adapters.sqlite.database.row_codec import TaskRow, task_record
 from holon.model.events.event import MessageAdmitted
 from holon.model.queue import MessageKind
 from holon.model.tasks import TaskRecord
@@ -12,6 +11,7 @@ from holon.tools.queue import Enqueue
 from holon.tools.registry import ToolRegistry, local_tools
 from holon.tools.wake import Sleep
 from tests.runtime.house import House, Setup
+from tests.runtime.records import kept_calls, kept_tasks
 from tests.support.scripted_shell import CommandScript
 
 COMMANDS = {
@@ -33,8 +33,8 @@ def shell_setup(**other: Any) -> Setup:
 
 def receipts(house: House) -> list[dict[str, Any]]:
     """What the model was told about its calls, in the order they were made."""
-    rows = house.rows("select receipt from tool_calls where receipt is not null order by rowid")
-    return [msgspec.json.decode(msgspec.json.decode(text)["content"]) for (text,) in rows]
+    told = [recorded.receipt for recorded in kept_calls(house)]
+    return [msgspec.json.decode(receipt.content) for receipt in told if receipt is not None]
 
 
 def results(house: House) -> list[dict[str, Any]]:
@@ -44,9 +44,7 @@ def results(house: House) -> list[dict[str, Any]]:
 
 def tasks(house: House) -> list[TaskRecord]:
     """Every task on record, oldest first."""
-    columns = "record, status, updated_at, result_summary, exit_status, failure"
-    rows = house.rows(f"select {columns} from tasks order by rowid")
-    return [task_record(TaskRow(*row)) for row in rows]
+    return kept_tasks(house)
 
 
 async def task_results(house: House) -> list[MessageAdmitted]:

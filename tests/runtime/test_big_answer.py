@@ -28,25 +28,12 @@ from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
 from tests.runtime.stage import Stage, play, said
 from tests.support.builders import a_work_item
+from tests.support.database_oracle import stored_bytes
 
 TWENTY_MB = 20_000_000
 NEEDLE = "needle in a very large answer "
 HUGE = NEEDLE * (TWENTY_MB // len(NEEDLE))
 ONE = "one/a"
-
-
-def stored_bytes(house: House) -> dict[str, int]:
-    """How many bytes the largest text value of each column has that holds the needle."""
-    found: dict[str, int] = {}
-    for (table,) in house.rows("select name from sqlite_master where type = 'table'"):
-        for _, column, *_ in house.rows(f"pragma table_info({table})"):
-            [(size,)] = house.rows(
-                f"select max(length(cast({column} as blob))) from {table}"
-                f" where typeof({column}) = 'text' and {column} like '%{NEEDLE}%'"
-            )
-            if size is not None:
-                found[f"{table}.{column}"] = size
-    return found
 
 
 @pytest.mark.requirement("big-answer:bounded-before-it-is-stored")
@@ -55,7 +42,7 @@ def test_a_huge_answer_is_stored_within_its_bound_and_whole_in_one_place() -> No
     async def story(house: House) -> None:
         await house.prompt("write much")
         await house.rest(MINUTE_MS)
-        found = stored_bytes(house)
+        found = stored_bytes(house.connection, NEEDLE)
         assert ANSWER_TEXT_BYTES_MAX <= found.pop("transcript.data") < ANSWER_TEXT_BYTES_MAX + 4_096
         assert max(found.values()) < BRIEF_TEXT_BYTES_MAX + 4_096, found
         assert found["turns.terminal"] < TERMINAL_TEXT_BYTES_MAX + 1_024

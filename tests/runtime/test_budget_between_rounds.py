@@ -13,8 +13,10 @@ from holon.model.events.event import (
 )
 from holon.model.limits import DAY_MS, HOUR_MS, MINUTE_MS
 from holon.model.providers.attempts import TokenUsage
+from holon.model.turns.transcript import AssistantRound
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_items, turn_logs
 from tests.support.builders import MAIN, an_identity
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 
@@ -39,7 +41,10 @@ def tokens(allowed: int) -> BudgetPolicy:
 
 
 def rounds_of(house: House) -> list[int]:
-    return [n for (n,) in house.rows("select round_count from turns order by turn_index")]
+    return [
+        sum(isinstance(entry.data, AssistantRound) for entry in log.entries)
+        for log in turn_logs(house)
+    ]
 
 
 @pytest.mark.requirement("budgets-inside-turns:checked-between-rounds")
@@ -62,7 +67,7 @@ def test_a_turn_stops_before_the_round_for_which_nothing_is_left() -> None:
         assert [e for e in events if isinstance(e, BudgetUsedUp)]
         assert [e for e in events if isinstance(e, MessageDeferred)]
         assert not [e for e in events if isinstance(e, ProviderDeferred | RuntimeErrorRecorded)]
-        assert len(house.rows("select 1 from work_items")) == 3, "what was done stays done"
+        assert len(kept_items(house)) == 3, "what was done stays done"
 
     run_house(story, script=[TEN_ROUNDS, CALM], setup=Setup(budgets=tokens(2_500)))
 

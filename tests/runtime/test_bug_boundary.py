@@ -27,6 +27,7 @@ from holon.runtime.turns.log import LaneFencedError
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.runtime.records import kept_turns, kept_waits, message_states
 from tests.runtime.shellwork import shell_setup, task_results, tasks
 from tests.support.builders import MAIN, a_task, an_identity
 from tests.support.fault_store import DiskFault
@@ -141,7 +142,7 @@ def test_a_bug_in_settling_fails_the_turn_and_neither_the_agent_nor_the_host(
         [failed] = await house.briefs(BOB)
         assert failed.kind is BriefKind.FAILURE
         assert "KeyError" in failed.text
-        [(turn_id,)] = house.rows("select turn_id from turns where agent_id = 'bob'")
+        turn_id = kept_turns(house, BOB)[0].turn_id
         [note] = notes.of("settlement_crashed")
         assert (note.level, note.about) == (LogLevel.ERROR, {"agent_id": BOB, "turn_id": turn_id})
         assert isinstance(note.error, KeyError)
@@ -377,7 +378,7 @@ def test_a_wait_that_cannot_run_out_ends_no_host(monkeypatch: pytest.MonkeyPatch
         monkeypatch.undo()
         await house.host.timers.create(BOB, after_ms=HOUR_MS)
         await house.rest(1_000)
-        assert house.rows("select state from waits") == [("expired",)]
+        assert [wait.state for wait in kept_waits(house)] == ["expired"]
         assert house.deaths == []
 
     run_house(story, setup=Setup(journal=notes, bugs=TICK_CRASHED))
@@ -484,7 +485,7 @@ def test_a_poison_turn_is_given_up_although_it_cannot_be_settled_as_it_ended(
         [brief] = await house.briefs(BOB)
         assert brief.failure is not None
         assert brief.failure.kind == "poison_turn"
-        assert house.rows("select state from messages") == [("aborted",)]
+        assert message_states(house) == ["aborted"]
 
     script = [rule("poison", says("never said", after_ms=60_000))]
     run_house(story, script=script, setup=Setup(bugs=SETTLED_PLAINLY))

@@ -15,6 +15,7 @@ from holon.ports.clock import Clock
 from holon.ports.providers import OnProgress
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import active_waits, kept_waits, wait_states
 from tests.support.builders import MAIN
 from tests.support.manual_clock import ManualClock
 from tests.support.scripted_provider import Script, ScriptedProvider
@@ -40,6 +41,11 @@ class SmallWindow:
         if not self.is_wide:
             raise ContextTooLongError("the prompt is too long")
         return await self._model.answer(request, on_progress)
+
+
+def asked_about(house: House) -> list[str | None]:
+    """The work items the operator is asked about."""
+    return [wait.work_item_id for wait in active_waits(house) if wait.kind == "operator"]
 
 
 def small_window() -> tuple[Setup, list[SmallWindow]]:
@@ -82,9 +88,8 @@ def test_a_conversation_that_is_too_long_fails_one_turn_and_its_item_waits() -> 
         [brief] = await house.briefs()
         assert (brief.kind, brief.work_item_id) == (BriefKind.FAILURE, item_id)
         assert f"Work item {item_id} waits for you" in brief.text
-        assert house.rows("select kind, state, work_item_id from waits") == [
-            ("operator", "active", item_id)
-        ]
+        [wait] = kept_waits(house)
+        assert (wait.kind, wait.state, wait.work_item_id) == ("operator", "active", item_id)
 
     run_house(story, setup=small_window()[0])
 
@@ -96,13 +101,12 @@ def test_the_operators_own_turn_may_fail_that_way_too_and_starts_nothing() -> No
         await house.prompt("hello")
         await house.rest(DAY_MS)
         assert len(await work_ticks(house)) <= 1
-        waiting = "select work_item_id from waits where kind = 'operator' and state = 'active'"
-        assert house.rows(waiting) == [(item_id,)]
+        assert asked_about(house) == [item_id]
         before = len(house.model.requests)
         await house.prompt("hello")
         await house.rest(DAY_MS)
         assert len(house.model.requests) == before + 1, "each prompt has one turn of its own"
-        assert house.rows(waiting) == [(item_id,)]
+        assert asked_about(house) == [item_id]
 
     run_house(story, setup=small_window()[0])
 
@@ -136,7 +140,7 @@ def test_the_operators_word_another_model_or_another_item_lets_the_work_go_on(wa
         await house.rest(1_000)
         assert (await work_ticks(house))[:2] == [f"work:{item_id}"] * 2
         assert house.model.heard("Continue the current work item")
-        assert ("operator", "resolved") in house.rows("select kind, state from waits")
+        assert ("operator", "resolved") in wait_states(house)
 
     run_house(story, setup=setup)
 

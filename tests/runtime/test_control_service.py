@@ -13,6 +13,7 @@ from holon.model.queue import Priority
 from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import agents_of, call_states, kept_messages, message_states
 from tests.support.builders import MAIN, a_hint, an_identity
 
 SLOW = rule("slow", says("done at last", after_ms=60_000))
@@ -30,7 +31,7 @@ def test_an_agent_is_created_once() -> None:
         assert _code(caught) is RefusalCode.AGENT_EXISTS
         with pytest.raises(BadIdError):
             await house.host.control.create_agent(an_identity("../main"))
-        assert house.rows("select agent_id from agents") == [("main",)]
+        assert agents_of(house) == [MAIN]
 
     run_house(story)
 
@@ -41,7 +42,7 @@ def test_what_the_operator_arranges_is_an_event_and_no_message() -> None:
         await house.host.control.create_agent(an_identity("helper"))
         await house.host.timers.create(MAIN, after_ms=HOUR_MS, summary="tea")
         await house.rest(1_000)
-        assert house.rows("select * from messages") == []
+        assert kept_messages(house) == []
         assert [type(e).__name__ for e in await house.events("helper")] == ["AgentCreated"]
         assert [type(e).__name__ for e in await house.events()][-1] == "TimerCreated"
 
@@ -93,7 +94,7 @@ def test_a_running_turn_is_aborted_with_exactly_one_failure_brief(verb: str) -> 
         [brief] = await house.briefs()
         assert brief.kind is BriefKind.FAILURE
         assert brief.related_message_id == message_id
-        assert house.rows("select state from messages") == [("aborted",)]
+        assert message_states(house) == ["aborted"]
         assert (await house.agent()).focus.open_turn_id is None
         await house.rest(120_000)
         assert len(await house.briefs()) == 1, "the cut-off lane wrote nothing more"
@@ -110,8 +111,8 @@ def test_a_stop_between_a_call_and_its_result_leaves_the_call_answered() -> None
         await house.prompt("go")
         await house.rest(1_000)
         await house.host.control.stop(MAIN)
-        assert house.rows("select state from tool_calls") == [("succeeded",)]
-        assert house.rows("select kind, state from messages") == [
+        assert call_states(house) == ["succeeded"]
+        assert [(entry.message.kind, entry.state) for entry in kept_messages(house)] == [
             ("operator_prompt", "aborted"),
             ("internal_followup", "queued"),
         ]

@@ -20,7 +20,9 @@ from holon.ports.clock import Clock
 from holon.ports.providers import OnProgress
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_calls, kept_messages, message_states, queued_messages
 from tests.support.builders import MAIN
+from tests.support.database_plants import remove_timers
 from tests.support.manual_clock import DAWN, ManualClock
 from tests.support.scripted_provider import Script, ScriptedProvider
 
@@ -125,7 +127,7 @@ def test_what_the_turn_did_before_is_kept_and_not_done_again() -> None:
         await house.rest(4 * HOUR_MS)
         texts = [brief.text for brief in await house.briefs()]
         assert "both done" in texts
-        assert house.rows("select count(*) from tool_calls where name = 'Enqueue'") == [(2,)]
+        assert [recorded.call.name for recorded in kept_calls(house)].count("Enqueue") == 2
         assert "put off until" in str(house.model.requests[2].conversation)
 
     run_house(story, setup=used_up(spent_after=1))
@@ -143,7 +145,7 @@ def test_many_messages_at_a_closed_door_make_one_brief() -> None:
         assert [event.until for event in deferred] == [REOPENS] * 3
         await house.rest(3 * HOUR_MS)
         assert len(await house.briefs()) == 4
-        assert house.rows("select count(*) from messages where state <> 'processed'") == [(0,)]
+        assert set(message_states(house)) == {"processed"}
 
     run_house(story, setup=used_up())
 
@@ -249,9 +251,8 @@ def test_a_tick_that_was_put_off_is_taken_up_and_the_work_goes_on() -> None:
         assert len(house.model.requests) == 1
         await house.rest(3 * HOUR_MS)
         assert len(house.model.requests) > 1
-        assert house.rows(
-            "select count(*) from messages where settled_reason = 'liveness_only'"
-        ) == [(0,)]
+        reasons = [entry.settled_reason for entry in kept_messages(house)]
+        assert "liveness_only" not in reasons
 
     run_house(story, setup=used_up())
 
@@ -278,7 +279,7 @@ def test_a_tick_that_is_put_off_after_its_timer_was_cancelled_is_silent() -> Non
         await house.host.timers.cancel(timer.id)  # its tick is in hand: the turn goes on
         await house.rest(4 * HOUR_MS)
         assert len(house.model.requests) == 1
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(queued_messages(house)) == 0
 
     run_house(story, setup=used_up(thinks_ms=30_000))
 
@@ -348,7 +349,7 @@ def test_a_tick_whose_timer_is_not_there_any_more_is_taken_up_all_the_same() -> 
     async def story(house: House) -> None:
         await house.host.timers.create(MAIN, after_ms=1_000, summary="hello")
         await house.rest(MINUTE_MS)
-        house.rows("delete from timers")
+        remove_timers(house.connection)
         await house.rest(4 * HOUR_MS)
         assert (await house.briefs())[-1].text == "hello yourself"
 

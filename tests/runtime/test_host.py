@@ -10,6 +10,7 @@ from holon.model.limits import RETENTION_INTERVAL_MS
 from holon.ports.failpoint import Failpoint
 from tests.runtime.cast import prompt_for, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_messages
 from tests.support.armed_failpoints import Armed, ArmedFailpoints, FailAction
 from tests.support.builders import MAIN
 from tests.support.fault_store import DiskFault
@@ -23,7 +24,7 @@ def test_nothing_is_admitted_before_recovery_is_done() -> None:
             await fresh.admit(prompt_for("too early"))
         assert caught.value.refusal.code is RefusalCode.SHUTTING_DOWN
         assert caught.value.refusal.hint is not None
-        assert house.rows("select * from messages") == []
+        assert kept_messages(house) == []
 
     run_house(story)
 
@@ -101,7 +102,7 @@ def test_once_the_disk_broke_at_the_door_nothing_more_is_admitted(fault: DiskFau
         await house.restart()
         await house.prompt("hello", key="k")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
 
     run_house(story)
 

@@ -20,26 +20,21 @@ from holon.model.queue import (
 from holon.model.values import AgentId
 from tests.runtime.cast import prompt_for, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_messages
 from tests.runtime.telling import LifeLostError
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
+from tests.support.database_oracle import whole_database
 
 HELLO = prompt_for("hello")
-Dump = dict[str, list[tuple[Any, ...]]]
-
-
-def dump(house: House) -> Dump:
-    """Every row of every table."""
-    tables = [name for (name,) in house.rows("select name from sqlite_schema where type = 'table'")]
-    return {table: house.rows(f"select * from {table}") for table in sorted(tables)}
 
 
 async def refused(house: House, request: IngressRequest) -> RefusalCode:
     """Send a request that must be refused, and see that it left nothing behind."""
-    before = dump(house)
+    before = whole_database(house.connection)
     with pytest.raises(RefusedError) as caught:
         await house.host.admit(request)
-    assert dump(house) == before
+    assert whole_database(house.connection) == before
     return caught.value.refusal.code
 
 
@@ -94,10 +89,10 @@ def test_a_refused_request_changes_nothing(request_: IngressRequest, code: Refus
 @pytest.mark.parametrize("agent", ["../x", "", "x" * 10_000, "Main", "a b"])
 def test_a_malformed_agent_id_is_refused_and_changes_nothing(agent: str) -> None:
     async def story(house: House) -> None:
-        before = dump(house)
+        before = whole_database(house.connection)
         with pytest.raises(BadIdError):
             await house.prompt("hello", agent=agent)
-        assert dump(house) == before
+        assert whole_database(house.connection) == before
 
     run_house(story)
 
@@ -107,14 +102,14 @@ def test_a_malformed_agent_id_is_refused_and_changes_nothing(agent: str) -> None
 def test_a_stopped_agent_refuses_with_the_way_to_resume_it(request_: IngressRequest) -> None:
     async def story(house: House) -> None:
         await house.host.control.stop(MAIN)
-        before = dump(house)
+        before = whole_database(house.connection)
         with pytest.raises(RefusedError) as caught:
             await house.host.admit(request_)
         refusal = caught.value.refusal
         assert refusal.code is RefusalCode.AGENT_STOPPED
         assert refusal.resume_path == "/control/agents/main/resume"
         assert "resume" in (refusal.hint or "")
-        assert dump(house) == before
+        assert whole_database(house.connection) == before
 
     run_house(story)
 
@@ -181,7 +176,7 @@ def test_a_sender_who_lost_the_answer_to_a_crash_asks_again_and_gets_it(stop: bo
             await house.host.control.stop(MAIN)
         again = await house.host.admit(prompt_for("hello", key="k"))
         assert again.duplicate
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
 
@@ -226,7 +221,7 @@ def test_a_message_that_races_with_a_stop_is_either_queued_or_refused_never_both
         with pytest.raises(RefusedError) as caught:
             await house.prompt("hello")
         assert caught.value.refusal.code is RefusalCode.AGENT_STOPPED
-        assert house.rows("select * from messages") == []
+        assert kept_messages(house) == []
 
     run_house(story)
 

@@ -8,6 +8,7 @@ from holon.tools.registry import ToolRegistry
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.runtime.records import kept_turns
 from tests.runtime.test_lane import Grenade, _BrokenModel
 from tests.support.builders import MAIN
 
@@ -19,7 +20,7 @@ def test_a_turn_that_crashes_is_told_with_its_traceback_and_its_ids() -> None:
     async def story(house: House) -> None:
         await house.prompt("first")
         await house.rest(1_000)
-        [(turn_id,)] = house.rows("select turn_id from turns")
+        turn_id = kept_turns(house)[0].turn_id
         [note] = notes.of("turn_crashed")
         assert (note.level, note.about) == (LogLevel.ERROR, {"agent_id": MAIN, "turn_id": turn_id})
         assert isinstance(note.error, ZeroDivisionError)

@@ -8,8 +8,10 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.projections.turns.transcript import transcript_page
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_calls
 from tests.runtime.shellwork import COMMANDS, results, shell_setup, tasks
 from tests.support.builders import MAIN
+from tests.support.database_oracle import whole_database
 from tests.support.scripted_shell import CommandScript
 
 
@@ -51,9 +53,11 @@ def test_neither_a_receipt_nor_an_event_names_a_secret_that_an_error_quotes() ->
     script = [rule("try", calls("ExecCommand", cmd="broken"), says("ok"))]
     setup = shell_setup(redactor=Hides("no such shell"))
     house = run_house(story, script=script, setup=setup)
-    [(kept,)] = house.rows("select receipt from tool_calls")
-    assert "no such shell" not in kept
-    assert "[redacted]" in msgspec.json.decode(kept)["error"]["message"]
+    [recorded] = kept_calls(house)
+    assert recorded.receipt is not None
+    assert recorded.receipt.error is not None
+    assert "no such shell" not in msgspec.json.encode(recorded.receipt).decode()
+    assert "[redacted]" in recorded.receipt.error.message
 
 
 @pytest.mark.requirement("hostile-text:tool-inputs-are-shown-without-secrets")
@@ -80,8 +84,8 @@ def test_what_a_model_asked_a_tool_for_is_shown_without_secrets_and_run_as_it_wa
     commands = COMMANDS | {f"echo {SECRET}": CommandScript(after_ms=5, stdout=b"done")}
     setup = shell_setup(redactor=Hides(SECRET), commands=commands)
     house = run_house(story, script=script, setup=setup)
-    tables = [name for (name,) in house.rows("select name from sqlite_schema where type = 'table'")]
-    holding = {name for name in tables if SECRET in str(house.rows(f"select * from {name}"))}
+    whole = whole_database(house.connection)
+    holding = {table for table, rows in whole.items() if SECRET in str(rows)}
     assert holding == {"tool_calls", "transcript"}  # what a turn that is resumed goes on from
 
 

@@ -20,6 +20,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, Setup, run_house
 from tests.runtime.notes import Notes
+from tests.runtime.records import call_states
 from tests.support.builders import MAIN, an_identity
 from tests.support.fault_store import DiskFault
 from tests.support.scripted_provider import ScriptedRound, spoken
@@ -244,7 +245,7 @@ def test_a_bug_in_the_middle_of_a_tool_round_leaves_a_sendable_conversation(
     async def story(house: House) -> None:
         await house.prompt("pull")
         await house.rest(1_000)
-        assert house.rows("select state from tool_calls") == [("interrupted",)]
+        assert call_states(house) == ["interrupted"]
         monkeypatch.undo()
         await house.prompt("hello")
         await house.rest(1_000)
@@ -275,7 +276,7 @@ def test_a_turn_that_breaks_off_while_a_result_travels_keeps_it_and_is_settled_o
         house.disk.fault = DiskFault.NONE
         await house.rest(60_000)
         assert len(house.model.requests) == 2
-        assert house.rows("select state from tool_calls") == [("succeeded",)]
+        assert call_states(house) == ["succeeded"]
         [brief] = await house.briefs()
         assert brief.kind is BriefKind.FAILURE
         assert notes.of("lane_fenced") == []

@@ -2,10 +2,10 @@
 
 from holon.model.commits import AppendTranscript, StartToolCall
 from holon.model.turns.transcript import RecordedCall, TurnLog
-from holon.model.values import TurnId
 from holon.runtime.turns.log import LiveLog
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import open_turns
 from tests.support.builders import (
     MAIN,
     a_commit,
@@ -55,8 +55,8 @@ def test_what_the_driver_kept_in_memory_is_what_a_restart_would_read() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(100)
-        [(turn_id,)] = house.rows("select turn_id from turns where state = 'open'")
-        on_disk = await house.store.reads.turns.turn_log(TurnId(turn_id))
+        [turn] = open_turns(house)
+        on_disk = await house.store.reads.turns.turn_log(turn.turn_id)
         assert on_disk is not None
         logs.append(on_disk)
         sent = house.model.requests[-1].conversation

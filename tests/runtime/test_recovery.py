@@ -10,8 +10,9 @@ from holon.model.commits import AdvanceTask
 from holon.model.events.briefs import BriefKind, FailureCategory
 from holon.model.events.event import ToolExecutionFailed, TurnResumed
 from holon.model.limits import TURN_RESUMES_COUNT_MAX
+from holon.model.queue import MessageKind
 from holon.model.tasks import TaskStatus
-from holon.model.turns.tools import ToolOk, ToolSpec
+from holon.model.turns.tools import ToolCallState, ToolOk, ToolSpec
 from holon.model.values import JsonValue
 from holon.tools.queue import Enqueue
 from holon.tools.registry import ToolRegistry
@@ -19,6 +20,14 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from holon.tools.wake import Sleep
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import (
+    call_states,
+    kept_calls,
+    kept_messages,
+    kept_waits,
+    message_states,
+    open_turns,
+)
 from tests.runtime.telling import LifeLostError, crash_process
 from tests.support.builders import MAIN, a_task
 from tests.support.crash_store import CrashPlan, CrashStore, Side, die
@@ -61,7 +70,6 @@ def _commit_count() -> int:
 
 
 COMMIT_COUNT = 17
-ENQUEUES = "select count(*) from tool_calls where name = 'Enqueue' and state = '{}'"
 
 
 def test_the_enumeration_below_covers_every_commit() -> None:
@@ -76,13 +84,13 @@ def test_a_crash_on_either_side_of_any_commit_costs_nothing(number: int, side: S
 
     async def story(house: House) -> None:
         await errands(house)
-        [(made,)] = house.rows(ENQUEUES.format("succeeded"))
-        [(cut,)] = house.rows(ENQUEUES.format("interrupted"))
-        follow_ups = "select count(*) from messages where kind = 'internal_followup'"
-        assert house.rows(follow_ups) == [(made,)]
+        enqueued = [each.call.state for each in kept_calls(house) if each.call.name == "Enqueue"]
+        made = enqueued.count(ToolCallState.SUCCEEDED)
+        cut = enqueued.count(ToolCallState.INTERRUPTED)
+        assert len(kept_messages(house, kind=MessageKind.INTERNAL_FOLLOWUP)) == made
         assert made + cut == 2, "each call ran once or is known to have been cut off"
-        assert house.rows("select distinct state from messages") == [("processed",)]
-        assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
+        assert set(message_states(house)) == {"processed"}
+        assert len(open_turns(house)) == 0
         texts = [brief.text for brief in await house.briefs()]
         assert texts.count("first done") == 1
         if not cut:
@@ -124,7 +132,7 @@ def test_a_call_that_was_under_way_is_answered_as_interrupted_and_not_run_again(
         await house.prompt("nail")
         await house.rest(60_000)
         assert hammer.blow_count == 1
-        assert house.rows("select state from tool_calls") == [("interrupted",)]
+        assert call_states(house) == ["interrupted"]
         assert INTERRUPTED.message in house.model.said()
         [failed] = [e for e in await house.events() if isinstance(e, ToolExecutionFailed)]
         assert failed.interrupted
@@ -150,7 +158,7 @@ def test_a_turn_that_kills_the_process_each_time_is_given_up_with_a_failure_brie
         assert poisoned.failure is not None
         assert poisoned.failure.kind == "poison_turn"
         assert harmless.related_message_id == following
-        assert house.rows("select state from messages") == [("aborted",), ("processed",)]
+        assert message_states(house) == ["aborted", "processed"]
         resumed = [e for e in await house.events() if isinstance(e, TurnResumed)]
         assert [e.resume_count for e in resumed] == list(range(1, TURN_RESUMES_COUNT_MAX + 1))
 
@@ -173,7 +181,7 @@ def test_a_task_nobody_runs_any_more_is_interrupted_and_its_agent_is_told() -> N
         assert found.failure.category is FailureCategory.TASK
         assert found.failure.kind == "interrupted_by_restart"
         assert "the long build" in house.model.said()
-        assert house.rows("select wait_id, state from waits") == [(wait_id, "resolved")]
+        assert [(wait.id, wait.state) for wait in kept_waits(house)] == [(wait_id, "resolved")]
         late = AdvanceTask(agent_id=MAIN, task_id=task.id, status=TaskStatus.COMPLETED)
         assert not await house.host.tasks.report(late)
         await house.restart()

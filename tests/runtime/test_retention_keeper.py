@@ -1,12 +1,13 @@
 """The database stays within its bounds, step by step, while agents work."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
-from holon.decide.events.retention import tightened
+from holon.decide.events.retention import tighter_policy
 from holon.decide.work.items import WorkItemEdit
 from holon.model.agents import UnseenLetGo, Visibility
 from holon.model.commits import AuditedCommit, CommitOutcome, ExpectationFailed
@@ -19,11 +20,24 @@ from holon.model.limits import (
     RETENTION_INTERVAL_MS,
     UNSEEN_FULL_COUNT_MAX,
 )
+from holon.model.queue import MessageKind
 from holon.model.values import AgentId
 from holon.model.work import PlanStatus
 from holon.ports.agents import AgentHomeError, NoHomes
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import (
+    active_waits,
+    answer_of,
+    kept_items,
+    kept_log,
+    kept_messages,
+    kept_timers,
+    kept_turns,
+    open_turns,
+    reads_of,
+    unseen_messages,
+)
 from tests.support.builders import MAIN, an_identity
 from tests.support.fault_store import DiskFault
 from tests.support.manual_clock import DAWN
@@ -36,8 +50,7 @@ SHORT = RetentionPolicy(
 
 
 def _turns(house: House) -> int:
-    [(count,)] = house.rows("select count(*) from turns")
-    return int(count)
+    return len(kept_turns(house))
 
 
 @pytest.mark.requirement("runtime:finished-history-is-bounded")
@@ -66,10 +79,10 @@ def test_unfinished_business_is_never_pruned() -> None:
         await house.host.timers.create(MAIN, after_ms=20 * HOUR_MS)
         await house.prompt("slow")
         await house.rest(5 * HOUR_MS)
-        assert house.rows("select count(*) from turns where state = 'open'") == [(1,)]
-        assert house.rows("select count(*) from timers") == [(1,)]
-        assert house.rows("select count(*) from work_items") == [(1,)]
-        assert house.rows("select count(*) from waits where state = 'active'") == [(1,)]
+        assert len(open_turns(house)) == 1
+        assert len(kept_timers(house)) == 1
+        assert len(kept_items(house)) == 1
+        assert len(active_waits(house)) == 1
 
     script = [rule("slow", says("done", after_ms=6 * HOUR_MS))]
     run_house(story, script=script, setup=Setup(retention=SHORT))
@@ -110,8 +123,7 @@ FULL = RetentionPolicy(
 
 
 def _bytes(house: House) -> int:
-    [(size,)] = house.rows("select page_count * page_size from pragma_page_count, pragma_page_size")
-    return int(size)
+    return answer_of(reads_of(house).agents.census()).database_bytes
 
 
 def test_a_database_that_is_nearly_full_is_pruned_at_once() -> None:
@@ -140,8 +152,8 @@ def test_what_is_kept_of_each_of_many_agents_yields_to_the_cap() -> None:
                 await house.prompt(f"n {number} " + "long " * 2_000, agent=agent)
             await house.rest(10)
         assert _bytes(house) <= policy.bytes_max * 1.05
-        kept = house.rows("select count(*) from turns group by agent_id")
-        assert all(12 <= count < 25 for (count,) in kept), kept
+        kept = Counter(turn.agent_id for turn in kept_turns(house))
+        assert all(12 <= count < 25 for count in kept.values()), kept
 
     run_house(story, setup=Setup(retention=policy))
 
@@ -168,7 +180,7 @@ def test_when_nothing_more_may_go_pruning_waits_for_many_commits() -> None:
 
 
 def _tightenings(policy: RetentionPolicy) -> Iterator[RetentionPolicy]:
-    while tighter := tightened(policy):
+    while tighter := tighter_policy(policy):
         policy = tighter
         yield policy
 
@@ -187,8 +199,7 @@ async def _let_go(house: House) -> list[UnseenLetGo]:
 
 
 def _unseen(house: House) -> list[str]:
-    found = house.rows("select message_id from messages where unseen = 1 order by seq")
-    return [str(message_id) for (message_id,) in found]
+    return [message.id for message in unseen_messages(house)]
 
 
 def test_of_what_an_agent_does_not_get_to_see_the_newest_is_kept_and_the_rest_told(
@@ -207,8 +218,8 @@ def test_of_what_an_agent_does_not_get_to_see_the_newest_is_kept_and_the_rest_to
         assert sum(event.message_count for event in told) == 7
         assert told[0].first_message_id == sent[0]
         assert told[-1].last_message_id == sent[6]
-        [(count,)] = house.rows("select count(*) from messages where kind = 'webhook_event'")
-        assert count == 12, "young as they are, they stay as history"
+        from_outside = kept_messages(house, kind=MessageKind.WEBHOOK_EVENT)
+        assert len(from_outside) == 12, "young as they are, they stay as history"
         await house.prompt("anything new?")
         await house.rest(1_000)
         assert not house.model.heard("gate 6 is open")
@@ -336,7 +347,7 @@ def test_the_home_of_a_past_run_goes_with_its_last_row_and_no_other_home_does() 
         assert homes.names == list(names), "the rows are still there"
         homes.fails = True
         await house.rest(HOUR_MS + RETENTION_INTERVAL_MS)
-        assert house.rows(f"select count(*) from turns where agent_id = '{past}'") == [(0,)]
+        assert kept_turns(house, past) == []
         assert homes.names == list(names)
         await house.prompt("hello", agent=young)
         await house.rest(1_000)
@@ -363,19 +374,19 @@ def test_a_clock_that_is_set_ahead_for_some_hours_makes_nothing_be_forgotten(
         for number in range(9):
             await house.prompt(f"n {number}")
             await house.rest(3 * HOUR_MS)
-        counted = [house.rows(f"select count(*) from {table}") for table in ("turns", "events")]
+        turn_count, event_count = _turns(house), len(kept_log(house))
         house.clock.jump(YEARS_MS)
         for _ in range(2):
             await house.rest(2 * HOUR_MS)
             await house.prompt("under another clock")
             if is_restarted:
                 await house.restart()
-        assert _turns(house) >= counted[0][0][0]
+        assert _turns(house) >= turn_count
         assert await house.prompt("hello", key="k") == first, "the key is remembered"
         house.clock.jump(-YEARS_MS)
         await house.rest(2 * HOUR_MS)
-        assert _turns(house) >= counted[0][0][0]
-        assert house.rows("select count(*) from events") >= counted[1]
+        assert _turns(house) >= turn_count
+        assert len(kept_log(house)) >= event_count
 
     kept = msgspec.structs.replace(SHORT, age_ms=40 * DAY_MS)
     run_house(story, setup=Setup(retention=kept))

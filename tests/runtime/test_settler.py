@@ -10,6 +10,7 @@ from holon.model.events.event import AgentStateChanged, ClosureDecided, TurnEnde
 from holon.ports.failpoint import Failpoint
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_turns, kept_waits, message_states, open_turns
 from tests.support.builders import MAIN, a_commit
 from tests.support.crash_store import CrashPlan, CrashStore, Side
 
@@ -33,8 +34,6 @@ def test_a_turn_ends_with_its_message_its_brief_its_closure_and_its_posture_toge
     async def story(house: House) -> None:
         await house.prompt("hello")
         await house.rest(1_000)
-        settled = house.rows("select applied_at from commits where commit_id = 'settle:msg_1'")
-        assert len(settled) == 1
         told = [type(event).__name__ for event in await house.events()]
         last = told[told.index("TurnEnded") :]
         assert {"MessageProcessed", "BriefCreated", "ClosureDecided", "AgentStateChanged"} <= set(
@@ -52,9 +51,9 @@ def test_a_rest_with_an_end_is_recorded_and_taken_back_when_the_agent_wakes_earl
         posture = (await house.agent()).posture
         assert posture.status is AgentStatus.ASLEEP
         assert posture.reason == "short nap"
-        [(deadline,)] = house.rows("select deadline_at from waits")
+        [wait] = kept_waits(house)
         assert posture.sleeping_until is not None
-        assert int(posture.sleeping_until.timestamp() * 1e6) == deadline
+        assert posture.sleeping_until == wait.deadline_at
 
     run_house(story, script=[rule("nap", calls("Sleep", reason="short nap", duration_ms=60_000))])
 
@@ -85,11 +84,8 @@ def test_a_settlement_that_meets_a_changed_work_item_is_decided_anew() -> None:
         await house.rest(500)
         await house.host.work.edit(item.id, WorkItemEdit(), blocked_by="review")
         await house.rest(60_000)
-        assert house.rows("select count(*) from turns where state = 'open'") == [(0,)]
-        [(briefs, turns)] = house.rows(
-            "select (select count(*) from briefs), (select count(*) from turns)"
-        )
-        assert briefs == turns
+        assert len(open_turns(house)) == 0
+        assert len(await house.briefs()) == len(kept_turns(house))
 
     run_house(story, script=[rule("slow", says("done", after_ms=1_000))])
 
@@ -127,6 +123,6 @@ def test_a_lane_that_lost_its_agent_right_before_the_end_settles_nothing() -> No
         assert fence.has_struck
         assert len(await house.briefs()) == 1
         assert len(house.model.requests) == 2
-        assert house.rows("select state from messages") == [("processed",)]
+        assert message_states(house) == ["processed"]
 
     run_house(story, setup=Setup(failpoints=fence))

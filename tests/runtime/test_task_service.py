@@ -12,6 +12,7 @@ from holon.model.tasks import TaskStatus
 from holon.model.values import AgentId, TaskId
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_tasks, kept_waits
 from tests.runtime.telling import LifeLostError
 from tests.support.builders import MAIN, a_task
 from tests.support.crash_store import CrashPlan, CrashStore, Side
@@ -106,7 +107,7 @@ def test_a_wait_opened_before_the_end_is_ended_by_the_result() -> None:
         assert closure.waiting_reason == "awaiting_task_result"
         await house.host.tasks.report(report(TaskStatus.COMPLETED))
         await house.rest(1_000)
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
         resolved = [e for e in await house.events() if isinstance(e, ContinuationResolved)][-1]
         told = msgspec.to_builtins(resolved.continuation)
         assert told["continuation_class"] == "resume_expected_wait"
@@ -122,7 +123,7 @@ def test_a_wait_opened_after_the_end_is_over_before_it_begins() -> None:
         await house.host.tasks.open(TASK)
         await house.host.tasks.report(report(TaskStatus.COMPLETED))
         assert await house.host.tasks.wait_for(TASK.id) is None
-        assert house.rows("select * from waits") == []
+        assert kept_waits(house) == []
 
     run_house(story)
 
@@ -142,7 +143,7 @@ def test_a_crash_around_the_end_of_a_task_neither_loses_nor_repeats_its_result(s
         await house.rest(1_000)
         assert len(await results(house)) == 1
         assert len(house.model.requests) == 1
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
 
@@ -155,7 +156,7 @@ def test_several_waits_on_one_task_all_end_with_its_one_result() -> None:
         await house.host.tasks.wait_for(TASK.id, work_item_id=item.id)
         await house.host.tasks.report(report(TaskStatus.COMPLETED))
         await house.rest(1_000)
-        assert house.rows("select distinct state from waits") == [("resolved",)]
+        assert {wait.state for wait in kept_waits(house)} == {"resolved"}
         assert len(await results(house)) == 1
 
     run_house(story)
@@ -175,7 +176,7 @@ def test_a_result_for_a_stopped_agent_waits_and_is_delivered_after_the_resume() 
         await house.host.control.resume(MAIN)
         await house.rest(1_000)
         assert "worth the wait" in house.model.said()
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
 
     run_house(story)
 
@@ -215,6 +216,6 @@ def test_a_task_cannot_be_opened_on_a_stopped_agent() -> None:
         await house.host.control.stop(MAIN)
         with pytest.raises(RefusedError):
             await house.host.tasks.open(TASK)
-        assert house.rows("select * from tasks") == []
+        assert kept_tasks(house) == []
 
     run_house(story)

@@ -14,10 +14,17 @@ from holon.model.wake import SystemTickEmitted
 from holon.runtime.turns.lane import Lane
 from tests.runtime.cast import calls, hint_for, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import (
+    held_until,
+    kept_hints,
+    kept_messages,
+    kept_waits,
+    queued_messages,
+    unseen_messages,
+)
 from tests.support.builders import MAIN
 from tests.support.crash_store import CrashPlan, CrashStore, Side
 
-HELD = "select 1 from messages where kind = 'system_tick' and not_before is not null"
 SLOW = rule("slow", says("done", after_ms=60_000))
 
 
@@ -32,7 +39,7 @@ def test_no_tool_lets_a_model_make_a_tick() -> None:
         assert not [name for name, schema in offered if "tick" in f"{name} {schema}".lower()]
         ticks = [e for e in await house.events() if isinstance(e, SystemTickEmitted)]
         assert ticks == []
-        assert house.rows("select kind from messages where seq > 1") == [("internal_followup",)]
+        assert [entry.message.kind for entry in kept_messages(house)[1:]] == ["internal_followup"]
 
     script = [
         rule("tick yourself", calls("SystemTick"), calls("Enqueue", text="system_tick"), says("ok"))
@@ -45,17 +52,17 @@ def test_an_offer_that_was_held_back_is_silent_once_its_item_is_over() -> None:
     async def story(house: House) -> None:
         items = [await house.host.work.create(MAIN, objective=f"job {n}") for n in range(4)]
         for _ in range(2_000):  # the brake holds an offer back once enough of them were vain
-            if house.rows("select 1 from messages where state = 'queued'"):
+            if queued_messages(house):
                 break
             await house.rest(500)
-        assert house.rows("select 1 from messages where state = 'queued'")
+        assert queued_messages(house)
         asked_count = len(house.model.requests)
         for item in items:
             await house.host.work.complete(item.id)
         await house.rest(HOUR_MS)
-        assert house.rows("select 1 from messages where state = 'queued'") == []
+        assert queued_messages(house) == []
         assert len(house.model.requests) == asked_count
-        assert house.rows("select 1 from messages where unseen = 1") == [], "nor is it shown later"
+        assert unseen_messages(house) == [], "nor is it shown later"
 
     run_house(story, script=[rule("", says("hm"))])
 
@@ -68,8 +75,9 @@ def test_a_crash_around_a_tick_neither_loses_nor_repeats_a_hint(side: Side) -> N
         await house.hint("forge", body="news")
         await house.rest(60_000)
         assert len(house.deaths) == 1
-        assert house.rows("select kind, state from messages") == [("system_tick", "processed")]
-        assert house.rows("select * from wake_hints") == []
+        [entry] = kept_messages(house)
+        assert (entry.message.kind, entry.state) == ("system_tick", "processed")
+        assert kept_hints(house) == []
         assert house.model.heard("news")
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
@@ -94,7 +102,7 @@ def test_a_crash_around_any_commit_of_a_reminder_neither_loses_nor_repeats_it(
         ticks = [e.tick_key for e in await house.events() if isinstance(e, SystemTickEmitted)]
         assert ticks.count("recheck") == 1
         assert house.model.heard("blocked by review")
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
 
     run_house(story, setup=Setup(wrap=lambda store: CrashStore(store, plan)))
 
@@ -118,7 +126,7 @@ def test_a_newer_hint_that_comes_in_meanwhile_is_not_swallowed() -> None:
         await house.hint("forge", body="older")
         await house.rest(1_000)
         assert house.model.heard("newer")
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -129,7 +137,7 @@ async def hold_back_a_blank_tick(house: House) -> None:
         blank = hint_for("x", body=None, agent=MAIN, now=house.clock.now())
         await house.host.wake.submit(msgspec.structs.replace(blank, wait_id=WaitId("wait_1")))
         await house.rest(50)
-        if house.rows(HELD):
+        if held_until(house):
             return
     raise AssertionError("nothing was held back")
 
@@ -156,9 +164,9 @@ def test_news_is_handed_over_while_a_blank_tick_is_held_back() -> None:
         await house.hint("forge", body="news")
         await house.rest(500)
         assert house.model.heard("news")
-        assert len(house.rows(HELD)) == 1, "the blank one still waits"
+        assert len(queued_messages(house)) == 1, "the blank one still waits"
         await house.rest(HOUR_MS)
-        assert house.rows(HELD) == []
+        assert queued_messages(house) == []
 
     run_house(story)
 
@@ -177,7 +185,7 @@ def test_a_tick_that_has_no_place_lets_the_lane_rest_and_comes_when_there_is_one
         assert not house.model.heard("news")
         await house.rest(HOUR_MS)
         assert house.model.heard("news"), "what was put off is not lost"
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -202,8 +210,8 @@ def test_a_tick_says_where_it_comes_from() -> None:
     async def story(house: House) -> None:
         await house.hint("forge", body="news")
         await house.rest(1_000)
-        [(envelope,)] = house.rows("select envelope from messages")
-        tick = msgspec.json.decode(envelope)
+        [entry] = kept_messages(house)
+        tick = msgspec.to_builtins(entry.message)
         assert tick["kind"] == MessageKind.SYSTEM_TICK
         assert tick["origin"] == {"kind": "system", "subsystem": "wake_hint"}
         assert tick["authority_class"] == "runtime_instruction"

@@ -10,13 +10,14 @@ from holon.decide.queue.admission import Admitted
 from holon.model.commits import AdvanceTask
 from holon.model.errors import Refusal, RefusalCode, RefusedError
 from holon.model.limits import DUE_BATCH_COUNT_MAX, HOUR_MS, WAIT_DEADLINE_DEFAULT_MS
-from holon.model.queue import IngressRequest
+from holon.model.queue import IngressRequest, MessageKind
 from holon.model.tasks import TaskStatus
 from holon.model.values import AgentId
 from holon.model.wake import TimerFired
 from holon.runtime.wake import dispatcher
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_messages, kept_timers, kept_waits, wait_states
 from tests.support.builders import MAIN, a_task, an_identity
 from tests.support.fault_store import DiskFault
 from tests.support.manual_clock import DAWN
@@ -43,7 +44,8 @@ def test_a_one_shot_timer_wakes_its_agent_once() -> None:
         await house.rest(600_000)
         assert len(house.model.requests) == 1
         assert "water the plants" in house.model.said()
-        assert house.rows("select status, next_fire_at from timers") == [("completed", None)]
+        [timer] = kept_timers(house)
+        assert (timer.status, timer.next_fire_at) == ("completed", None)
         assert (await house.agent()).posture.last_wake_reason == "timer_tick"
 
     run_house(story)
@@ -67,7 +69,7 @@ def test_a_busy_agent_collects_one_tick_not_a_heap() -> None:
         await house.prompt("slow work")
         await house.host.timers.create(MAIN, after_ms=1_000, every_ms=1_000)
         await house.rest(59_500)
-        assert house.rows("select count(*) from messages where timer_id is not null") == [(1,)]
+        assert len(kept_messages(house, kind=MessageKind.TIMER_TICK)) == 1
         assert len(await slots_ms(house)) == 59
 
     run_house(story, script=[SLOW])
@@ -178,7 +180,7 @@ def test_a_wait_that_nothing_ends_runs_out_and_says_so() -> None:
         await house.host.tasks.open(a_task())
         wait_id = await house.host.tasks.wait_for(a_task().id)
         await house.rest(WAIT_DEADLINE_DEFAULT_MS + 1_000)
-        assert house.rows("select state from waits") == [("expired",)]
+        assert [wait.state for wait in kept_waits(house)] == ["expired"]
         assert f"Nothing came in time for wait {wait_id}" in house.model.said()
         late = AdvanceTask(agent_id=MAIN, task_id=a_task().id, status=TaskStatus.COMPLETED)
         assert await house.host.tasks.report(late)
@@ -195,7 +197,7 @@ def test_a_wait_that_ends_in_time_does_not_run_out() -> None:
         done = AdvanceTask(agent_id=MAIN, task_id=a_task().id, status=TaskStatus.COMPLETED)
         await house.host.tasks.report(done)
         await house.rest(WAIT_DEADLINE_DEFAULT_MS + 1_000)
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
         assert len(house.model.requests) == 1
         assert house.clock.now() - (await house.briefs())[0].created_at > timedelta(hours=20)
 
@@ -343,7 +345,7 @@ def test_a_rest_that_began_while_the_clock_stood_ahead_is_as_long_as_it_was_mean
         assert await slots_ms(house) == [], "not early"
         await house.rest(150_000)
         assert len(await slots_ms(house)) == 1
-        assert ("resolved",) in house.rows("select state from waits where kind = 'rest'")
+        assert ("rest", "resolved") in wait_states(house)
 
     nap = rule("take a rest", calls("Sleep", reason="tired", duration_ms=600_000))
     run_house(story, script=[nap])

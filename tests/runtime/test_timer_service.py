@@ -7,9 +7,19 @@ import pytest
 from holon.decide.budgets import budget
 from holon.model.errors import BadIdError, RefusalCode, RefusedError
 from holon.model.limits import DAY_MS, HOUR_MS, TIMER_DURATION_MS_MAX, TIMER_INTERVAL_MS_MIN
-from holon.model.values import AgentId, TimerId, to_micros
+from holon.model.queue import MessageKind
+from holon.model.values import AgentId, TimerId
+from holon.model.wake import TimerFired
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import (
+    active_timers,
+    kept_items,
+    kept_messages,
+    kept_timers,
+    kept_waits,
+    message_states,
+)
 from tests.support.builders import MAIN, an_identity
 
 SLOW = rule("slow", says("done", after_ms=60_000))
@@ -32,7 +42,7 @@ def test_a_span_that_makes_no_sense_is_refused(after_ms: int, every_ms: int | No
         with pytest.raises(RefusedError) as caught:
             await house.host.timers.create(MAIN, after_ms=after_ms, every_ms=every_ms)
         assert caught.value.refusal.code is RefusalCode.BAD_DURATION
-        assert house.rows("select * from timers") == []
+        assert kept_timers(house) == []
 
     run_house(story)
 
@@ -46,7 +56,7 @@ def test_a_timer_needs_an_agent_that_takes_messages() -> None:
         with pytest.raises(RefusedError) as caught:
             await house.host.timers.create(MAIN, after_ms=1_000)
         assert caught.value.refusal.code is RefusalCode.AGENT_STOPPED
-        assert house.rows("select * from timers") == []
+        assert kept_timers(house) == []
 
     run_house(story)
 
@@ -79,11 +89,10 @@ def test_cancelling_voids_a_tick_that_waits_behind_a_long_turn() -> None:
         await house.prompt("slow work")
         timer = await house.host.timers.create(MAIN, after_ms=1_000, every_ms=5_000)
         await house.rest(10_000)
-        assert house.rows("select state from messages where timer_id is not null") == [("queued",)]
+        assert message_states(house, kind=MessageKind.TIMER_TICK) == ["queued"]
         await house.host.timers.cancel(timer.id)
-        assert house.rows(
-            "select state, settled_reason from messages where timer_id is not null"
-        ) == [("dropped", "timer_cancelled")]
+        [tick] = kept_messages(house, kind=MessageKind.TIMER_TICK)
+        assert (tick.state, tick.settled_reason) == ("dropped", "timer_cancelled")
         await house.rest(120_000)
         assert len(house.model.requests) == 1
 
@@ -94,9 +103,9 @@ def test_cancelling_the_timer_of_a_rest_ends_the_rest() -> None:
     async def story(house: House) -> None:
         await house.prompt("nap")
         await house.rest(1_000)
-        [(timer_id,)] = house.rows("select timer_id from timers")
-        await house.host.timers.cancel(TimerId(timer_id))
-        assert house.rows("select state from waits") == [("cancelled",)]
+        [timer] = kept_timers(house)
+        await house.host.timers.cancel(timer.id)
+        assert [wait.state for wait in kept_waits(house)] == ["cancelled"]
         await house.rest(600_000)
         assert len(house.model.requests) == 1
 
@@ -112,11 +121,8 @@ def test_a_cron_timer_fires_at_its_times_in_its_zone() -> None:
         assert timer.next_fire_at is not None
         assert timer.next_fire_at.isoformat() == "2026-01-01T08:30:00+00:00"
         await house.rest(3 * DAY_MS)
-        slots = house.rows(
-            "select json_extract(event, '$.slot') from events"
-            " where json_extract(event, '$.kind') = 'timer_fired' order by log_seq"
-        )
-        assert slots == [(f"2026-01-0{day}T08:30:00Z",) for day in (1, 2, 3)]
+        slots = [event.slot for event in await house.events() if isinstance(event, TimerFired)]
+        assert slots == [datetime(2026, 1, day, 8, 30, tzinfo=UTC) for day in (1, 2, 3)]
         kept = await house.store.reads.wake.timer(timer.id)
         assert kept is not None
         assert (kept.schedule, kept.fire_count) == (timer.schedule, 3)
@@ -130,8 +136,8 @@ def test_a_cron_timer_that_missed_slots_fires_once_and_says_how_late_it_is() -> 
         await house.host.timers.create_cron(MAIN, expression="@hourly", summary="the hour")
         await house.restart(down_ms=5 * HOUR_MS + 60_000)
         await house.rest(1_000)
-        fired = house.rows("select fire_count, next_fire_at from timers")
-        assert fired == [(1, to_micros(datetime(2026, 1, 1, 6, tzinfo=UTC)))]
+        [timer] = kept_timers(house)
+        assert (timer.fire_count, timer.next_fire_at) == (1, datetime(2026, 1, 1, 6, tzinfo=UTC))
         assert "late_by: 4:01:00" in house.model.said()
 
     run_house(story, script=[rule("the hour", calls("Sleep"))])
@@ -149,7 +155,7 @@ def test_a_cron_slot_that_ran_is_not_run_again_after_a_restart(down_ms: int) -> 
         assert len(house.model.requests) == 1, "it ran before the end"
         await house.rest(HOUR_MS)
         assert len(house.model.requests) == 2
-        assert house.rows("select fire_count from timers") == [(2,)]
+        assert [timer.fire_count for timer in kept_timers(house)] == [2]
 
     run_house(story, script=[rule("the hour", calls("Sleep"))])
 
@@ -165,7 +171,7 @@ def test_a_schedule_that_never_comes_round_is_refused(expression: str, zone: str
             await house.host.timers.create_cron(MAIN, expression=expression, zone=zone)
         assert caught.value.refusal.code is RefusalCode.BAD_SCHEDULE
         assert caught.value.refusal.hint
-        assert house.rows("select * from timers") == []
+        assert kept_timers(house) == []
 
     run_house(story)
 
@@ -195,7 +201,7 @@ def test_an_agent_has_so_many_timers_and_no_more(monkeypatch: pytest.MonkeyPatch
         assert caught.value.refusal.code is RefusalCode.QUOTA_REACHED
         await house.host.timers.cancel(timers[0].id)
         await house.host.timers.create_cron(MAIN, expression="@daily")
-        assert house.rows("select count(*) from timers where status = 'active'") == [(3,)]
+        assert len(active_timers(house)) == 3
 
     run_house(story)
 
@@ -208,7 +214,7 @@ def test_work_items_and_agents_are_bounded_as_well(monkeypatch: pytest.MonkeyPat
     async def story(house: House) -> None:
         await house.prompt("plan")
         await house.rest(1_000)
-        assert house.rows("select count(*) from work_items") == [(2,)]
+        assert len(kept_items(house)) == 2
         said = [house.model.said(number) for number in range(len(house.model.requests))]
         assert any("quota_reached" in text for text in said)
         with pytest.raises(RefusedError) as caught:

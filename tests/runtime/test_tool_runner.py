@@ -12,6 +12,7 @@ from holon.tools.registry import ToolRegistry
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import call_states, kept_items
 from tests.support.builders import MAIN
 
 
@@ -28,20 +29,18 @@ class Watcher:
 
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         self.run_count += 1
-        [(work_item_id, revision)] = self.house.rows(
-            "select work_item_id, revision from work_items"
-        )
+        [item] = kept_items(self.house)
         if self.run_count <= self.moves:
-            await self.house.host.work.edit(work_item_id, WorkItemEdit(), blocked_by=None)
+            await self.house.host.work.edit(item.id, WorkItemEdit(), blocked_by=None)
         return ToolExecution(
-            outcome=ToolOk(result={"seen": revision}),
+            outcome=ToolOk(result={"seen": item.revision}),
             changes=(
                 RecordEvent(
                     agent_id=scene.agent_id,
                     event=ControlApplied(action="watched", request_id=scene.effect_id),
                 ),
             ),
-            expects=(WorkItemAtRevision(work_item_id=work_item_id, revision=revision),),
+            expects=(WorkItemAtRevision(work_item_id=item.id, revision=item.revision),),
         )
 
 
@@ -83,7 +82,7 @@ def test_a_tool_with_an_outside_effect_is_run_once_whatever_its_rows_do() -> Non
         await house.prompt("look")
         await house.rest(1_000)
         assert tool.run_count == 1
-        assert house.rows("select state from tool_calls") == [("interrupted",)]
+        assert call_states(house) == ["interrupted"]
         assert house.model.heard("whether it took effect is unknown")
         await house.host.work.complete(item.id)
 

@@ -4,11 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
-import apsw
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.store import SqliteStore, open_store
 from holon.adapters.system.clock import SystemClock
 from holon.adapters.system.control_token import TriggerKeyFile
@@ -24,6 +22,7 @@ from holon.model.values import later
 from holon.model.wake import CallbackRefused, TriggerDelivery, WakeDisposition, WakeHint
 from holon.ports.wake import NoTriggerKey, TriggerKey
 from tests.support.builders import MAIN, a_commit, an_agent
+from tests.support.database_plants import forget_content_digests, forget_deliveries
 from tests.support.hosts import a_host
 from tests.support.scripted_provider import Script, ScriptedProvider
 from tests.support.single_model import SingleModel
@@ -165,8 +164,7 @@ async def test_of_two_bodies_under_one_key_at_once_one_is_a_conflict(bench: Benc
 async def test_a_delivery_from_before_digests_were_kept_counts_as_repeated(bench: Bench) -> None:
     token = await bench.token()
     await bench.send(KEYED, token)
-    with apsw.Connection(str(database_path(bench.home))) as beside:
-        beside.execute("update trigger_deliveries set content_digest = null")
+    forget_content_digests(bench.home)
     await bench.send(msgspec.structs.replace(KEYED, body="another"), token)
     assert await bench.count() == 1
 
@@ -189,8 +187,7 @@ async def test_a_forgotten_delivery_counts_again_though_its_commit_is_still_know
 ) -> None:
     token = await bench.token()
     await bench.send(KEYED, token)
-    with apsw.Connection(str(database_path(bench.home))) as beside:
-        beside.execute("delete from trigger_deliveries")
+    forget_deliveries(bench.home)
     assert await bench.send(KEYED, token) is WakeDisposition.COALESCED
     assert await bench.count() == 2
 

@@ -10,9 +10,11 @@ from holon.decide.turns.conversation import INTERJECTION_HEADER
 from holon.model.agents import AgentStatus
 from holon.model.events.briefs import BriefKind
 from holon.model.events.event import (
+    AssistantRoundRecorded,
     InterjectionAdmitted,
     MaxOutputRecovery,
     RuntimeErrorRecorded,
+    ToolExecuted,
     ToolExecutionFailed,
     TurnContextBuilt,
     TurnEnded,
@@ -27,6 +29,15 @@ from holon.model.turns.turn import SafePoint, StopReason, TerminalKind
 from holon.model.values import AgentId
 from tests.runtime.cast import calls, rule, says, webhook_for
 from tests.runtime.house import House, run_house
+from tests.runtime.records import (
+    call_states,
+    kept_calls,
+    kept_items,
+    kept_messages,
+    kept_turns,
+    message_states,
+    unseen_messages,
+)
 from tests.support.builders import MAIN
 from tests.support.fault_store import DiskFault
 from tests.support.scripted_provider import FAILURES, ScriptedCall, ScriptedRound
@@ -59,8 +70,8 @@ def test_a_tool_round_trip_ends_in_one_result_brief() -> None:
         first, second = await house.briefs()
         assert (first.kind, first.text) == (BriefKind.RESULT, "done")
         assert second.text == "errand run"
-        [call] = house.rows("select name, state from tool_calls")
-        assert call == ("Enqueue", "succeeded")
+        [recorded] = kept_calls(house)
+        assert (recorded.call.name, recorded.call.state) == ("Enqueue", "succeeded")
         result = house.model.said(1)
         assert '\\"ok\\":true' in result
 
@@ -119,8 +130,7 @@ def test_an_operator_message_enters_at_each_of_the_four_safe_points() -> None:
             entered.update(event.point for event in admitted)
             assert len(admitted) <= 1
             assert house.model.heard(INTERJECTION_HEADER) is bool(admitted)
-            states = dict(house.rows("select message_id, state from messages"))
-            assert set(states.values()) <= {"processed", "interjected"}
+            assert set(message_states(house)) <= {"processed", "interjected"}
 
         run_house(story, script=[LATER, TOOL_ROUND])
     assert entered == set(SafePoint)
@@ -132,7 +142,7 @@ def test_an_interjection_during_a_model_call_is_answered_in_the_same_turn() -> N
         await house.rest(1_000)
         await house.prompt("stop thinking", priority=Priority.INTERJECT)
         await house.rest(60_000)
-        assert house.rows("select count(*) from turns") == [(1,)]
+        assert len(kept_turns(house)) == 1
         [brief] = await house.briefs()
         assert brief.text == "as you wish"
         assert INTERJECTION_HEADER in house.model.said()
@@ -149,7 +159,7 @@ def test_an_interjection_keeps_a_resting_agent_up_in_the_same_turn() -> None:
         interject_after_look(house, 1)
         await house.prompt("rest now")
         await house.rest(1_000)
-        assert house.rows("select count(*) from turns") == [(1,)]
+        assert len(kept_turns(house)) == 1
         [brief] = await house.briefs()
         assert brief.text == "here I am"
 
@@ -162,8 +172,8 @@ def test_a_follow_up_in_the_interject_band_waits_for_its_own_turn() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(1_000)
-        assert house.rows("select count(*) from turns") == [(2,)]
-        assert house.rows("select distinct state from messages") == [("processed",)]
+        assert len(kept_turns(house)) == 2
+        assert set(message_states(house)) == {"processed"}
 
     script = [rule("go", calls("Enqueue", text="psst", priority="interject"), says("done"))]
     run_house(story, script=script)
@@ -184,7 +194,7 @@ def test_what_else_waits_in_the_interject_band_hides_no_interjection() -> None:
         asked = await house.prompt("wait, one more thing", priority=Priority.INTERJECT)
         await house.rest(60_000)
         assert "wait, one more thing" in house.model.said(1)
-        states = dict(house.rows("select message_id, state from messages"))
+        states = {entry.message.id: entry.state for entry in kept_messages(house)}
         assert states[asked] == "interjected"
 
     run_house(story, script=[rule("go", says("done", after_ms=30_000))])
@@ -210,7 +220,7 @@ def test_a_cut_off_enqueue_is_refused_and_queues_nothing() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
         assert "truncated_mutation_tool_call" in house.model.said()
         [failed] = [e for e in await house.events() if isinstance(e, ToolExecutionFailed)]
         assert failed.error_kind == "truncated_mutation_tool_call"
@@ -240,12 +250,7 @@ def test_calls_of_one_round_run_in_order_and_each_gets_its_result() -> None:
     async def story(house: House) -> None:
         await house.prompt("go")
         await house.rest(1_000)
-        assert house.rows("select position, state from tool_calls order by position") == [
-            (0, "succeeded"),
-            (1, "failed"),
-            (2, "failed"),
-            (3, "succeeded"),
-        ]
+        assert call_states(house) == ["succeeded", "failed", "failed", "succeeded"]
         texts = [b.text for b in await house.briefs()]
         assert texts == ["done", "errand run", "errand run"]
 
@@ -284,7 +289,7 @@ def test_a_provider_failure_is_told_to_the_operator_the_transcript_and_the_log(c
         assert (entry.timeline, entry.token_usage) == (told.timeline, told.token_usage)
         [ended] = [e for e in await house.events() if isinstance(e, TurnEnded)]
         assert ended.terminal is not TerminalKind.COMPLETED
-        assert house.rows("select state from messages") == [("processed",)]
+        assert message_states(house) == ["processed"]
         assert (await house.agent()).posture.status is AgentStatus.ASLEEP
 
     run_house(story, script=[rule("go", calls("Imagine"), ScriptedRound(fail=code))])
@@ -314,12 +319,12 @@ def test_a_webhook_that_may_not_run_now_is_shown_at_the_next_turn_once() -> None
         await house.webhook("the build is green")
         await house.rest(1_000)
         assert len(house.model.requests) == asked
-        assert house.rows("select count(*) from messages where unseen = 1") == [(1,)]
+        assert len(unseen_messages(house)) == 1
         await house.prompt("hello")
         await house.rest(100)
         assert "the build is green" in house.model.said(asked)
         assert "shown to you for the first time" in house.model.said(asked)
-        assert house.rows("select count(*) from messages where unseen = 1") == [(0,)]
+        assert len(unseen_messages(house)) == 0
 
     run_house(story)
 
@@ -364,7 +369,7 @@ def test_a_full_disk_anywhere_in_a_turn_is_waited_out(only: str) -> None:
         house.disk.fault = DiskFault.NONE
         await house.rest(60_000)
         assert {brief.kind for brief in await house.briefs()} == {BriefKind.RESULT}
-        assert house.rows("select state from tool_calls limit 1") == [("succeeded",)]
+        assert call_states(house)[0] == "succeeded"
 
     run_house(story, script=[LATER, TOOL_ROUND])
 
@@ -384,14 +389,14 @@ def test_the_last_tool_result_is_durable_before_the_next_round_is() -> None:
         house.disk.delay_ms = 700
         await house.prompt("go")
         await house.rest(60_000)
-        order = [
-            name.split(":")[0]
-            for (name,) in house.rows(
-                "select commit_id from commits where commit_id like '%turn_1%'"
-                " or commit_id = 'settle:msg_1' order by applied_seq"
-            )
+        durable = (AssistantRoundRecorded, ToolExecuted, TurnEnded)
+        order = [type(event) for event in await house.events() if isinstance(event, durable)]
+        assert order[:4] == [
+            AssistantRoundRecorded,
+            ToolExecuted,
+            AssistantRoundRecorded,
+            TurnEnded,
         ]
-        assert order == ["round", "tool", "settle"]
 
     run_house(story, script=[LATER, TOOL_ROUND])
 
@@ -403,7 +408,7 @@ def test_what_is_said_and_done_along_the_way_makes_neither_a_brief_nor_a_work_it
         await house.prompt("Please fix the roof by Monday")
         await house.rest(1_000)
         assert [brief.text for brief in await house.briefs()] == ["It is fixed."]
-        assert house.rows("select count(*) from work_items") == [(0,)]
+        assert len(kept_items(house)) == 0
         assert (await house.agent()).focus.current_work_item_id is None
 
     aloud = ScriptedRound(

@@ -1,6 +1,7 @@
 """Agents that get nowhere are slowed down, and those that used up their budget wait."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -24,9 +25,21 @@ from holon.model.limits import (
     SELF_STARTED_HOLD_MS_MIN,
     USAGE_STEP_MS,
 )
+from holon.model.queue import OperatorOrigin
+from holon.model.values import later
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import (
+    answer_of,
+    held_until,
+    kept_messages,
+    kept_turns,
+    queued_messages,
+    reads_of,
+    unseen_messages,
+)
 from tests.support.builders import MAIN, an_identity
+from tests.support.database_plants import give_up_on_agents
 
 pytestmark = pytest.mark.long
 
@@ -45,11 +58,12 @@ def paused(briefs: Sequence[BriefRecord]) -> list[BriefRecord]:
 
 
 def self_started(house: House) -> int:
-    [(count,)] = house.rows(
-        "select count(*) from turns join messages using (message_id)"
-        " where origin_kind <> 'operator'"
-    )
-    return int(count)
+    asked = {
+        entry.message.id
+        for entry in kept_messages(house)
+        if isinstance(entry.message.origin, OperatorOrigin)
+    }
+    return sum(turn.message_id not in asked for turn in kept_turns(house))
 
 
 @pytest.mark.requirement("scheduling-large:no-token-fire")
@@ -68,7 +82,7 @@ def test_a_model_that_naps_for_a_moment_again_and_again_ends_in_one_brief(
         assert "What to do" in told.text
         assert (await house.agent()).pace.gave_up
         assert len([e for e in await house.events() if isinstance(e, SelfStartsEnded)]) == 1
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(queued_messages(house)) == 0
         await house.rest(DAY_MS)
         assert self_started(house) == SELF_STARTED_COUNT_MAX
 
@@ -80,8 +94,8 @@ def test_the_holds_between_such_turns_double() -> None:
     async def story(house: House) -> None:
         await house.prompt("look after the shop")
         await house.rest(DAY_MS)
-        opened = [at for (at,) in house.rows("select opened_at from turns order by turn_index")]
-        gaps_ms = [(late - early) // 1_000 for early, late in pairwise(opened)]
+        opened = [turn.opened_at for turn in kept_turns(house)]
+        gaps_ms = [(late - early) // timedelta(milliseconds=1) for early, late in pairwise(opened)]
         free = gaps_ms[:SELF_STARTED_FREE_COUNT_MAX]
         held = gaps_ms[SELF_STARTED_FREE_COUNT_MAX:]
         assert max(free) < SELF_STARTED_HOLD_MS_MIN
@@ -144,10 +158,10 @@ def test_what_comes_up_while_the_agent_rests_is_shown_in_its_next_turn() -> None
         assert (await house.agent()).pace.gave_up
         assert self_started(house) == SELF_STARTED_COUNT_MAX
         assert len(given_up(await house.briefs())) == 1
-        assert house.rows("select count(*) from messages where unseen = 1") == [(1,)]
+        assert len(unseen_messages(house)) == 1
         await house.host.timers.create(MAIN, after_ms=500, summary="call Bob")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages where unseen = 1") == [(2,)]
+        assert len(unseen_messages(house)) == 2
         await house.prompt("what is up?")
         await house.rest(10)
         shown = [house.model.said(n) for n in range(-2, 0)]
@@ -183,8 +197,8 @@ def test_a_used_up_budget_holds_the_operator_too_says_so_once_and_goes_on_by_its
         for number in range(5):
             await house.prompt(f"question {number}")
         await house.rest(10 * MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(2,)]
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(3,)]
+        assert len(kept_turns(house)) == 2
+        assert len(queued_messages(house)) == 3
         [told] = paused(await house.briefs())
         assert "not for your own messages" in told.text
         assert "budget.agent.turns_per_hour" in told.text
@@ -192,10 +206,10 @@ def test_a_used_up_budget_holds_the_operator_too_says_so_once_and_goes_on_by_its
         assert (posture.status, posture.reason) == ("asleep", "budget_used_up")
         assert posture.sleeping_until is not None
         await house.rest(70 * MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(4,)]
+        assert len(kept_turns(house)) == 4
         await house.rest(3 * HOUR_MS)
-        assert house.rows("select count(*) from turns") == [(5,)]
-        assert house.rows("select count(*) from messages where state = 'queued'") == [(0,)]
+        assert len(kept_turns(house)) == 5
+        assert len(queued_messages(house)) == 0
         events = await house.events()
         freed = [event for event in events if isinstance(event, BudgetFreed)]
         assert len(paused(await house.briefs())) == len(freed) == 2  # one for each time it ran out
@@ -217,7 +231,7 @@ def test_a_budget_that_was_raised_is_noticed_when_the_host_starts(
         house.setup.budgets = BudgetPolicy(agent=budget)
         await house.restart()
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(min(4, turns_per_hour or 4),)]
+        assert len(kept_turns(house)) == min(4, turns_per_hour or 4)
         assert len(paused(await house.briefs())) == (2 if turns_per_hour == 3 else 1)
 
     setup = Setup(budgets=BudgetPolicy(agent=Budget(turns_per_hour=2)))
@@ -233,12 +247,12 @@ def test_the_budget_of_the_runtime_is_shared_by_all_agents() -> None:
             await house.rest(MINUTE_MS)
             await house.prompt(f"question {number}", agent="other")
             await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(3,)]
+        assert len(kept_turns(house)) == 3
         for agent in (MAIN, "other"):
             [told] = paused(await house.briefs(agent))
             assert "of the whole runtime" in told.text
         await house.rest(DAY_MS)
-        assert house.rows("select count(*) from turns") == [(6,)]
+        assert len(kept_turns(house)) == 6
 
     setup = Setup(budgets=BudgetPolicy(runtime=Budget(turns_per_hour=3)))
     run_house(story, script=[MUTTERER], setup=setup)
@@ -252,10 +266,10 @@ def test_control_works_while_a_budget_holds_the_agent() -> None:
         await house.rest(MINUTE_MS)
         await house.host.control.pause(MAIN)
         await house.rest(2 * HOUR_MS)
-        assert house.rows("select count(*) from turns") == [(2,)]
+        assert len(kept_turns(house)) == 2
         await house.host.control.resume(MAIN)
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(4,)]
+        assert len(kept_turns(house)) == 4
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
 
@@ -265,8 +279,10 @@ def test_usage_is_added_up_in_few_rows_and_shown() -> None:
     async def story(house: House) -> None:
         await house.host.timers.create(MAIN, after_ms=1_000, every_ms=15 * MINUTE_MS)
         await house.rest(4 * DAY_MS)
-        [(count,)] = house.rows("select count(*) from usage")
-        assert count <= 2 * (BUDGET_WINDOW_MS // USAGE_STEP_MS + 2)
+        reads, since = reads_of(house).budgets, later(house.clock.now(), by_ms=-5 * DAY_MS)
+        for agent_id in (MAIN, None):  # of the agent, and of the runtime
+            steps = answer_of(reads.usage(agent_id, since=since))
+            assert len(steps) <= BUDGET_WINDOW_MS // USAGE_STEP_MS + 2
         view = await house.host.governor.rate_limits_of(await house.agent())
         turns = [each for each in view.measures if each.measure == "turns_per_hour"]
         assert [each.scope for each in turns] == ["agent", "runtime"]
@@ -285,7 +301,7 @@ def test_a_clock_that_was_set_back_holds_nobody_for_years() -> None:
         house.clock.jump(-5 * 366 * DAY_MS)
         await house.prompt("question 3")
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(4,)]
+        assert len(kept_turns(house)) == 4
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
 
@@ -301,7 +317,7 @@ def test_a_turn_that_ended_while_the_clock_stood_ahead_makes_nothing_forgotten()
         house.clock.jump(-2 * DAY_MS)
         await house.prompt("question 3")
         await house.rest(MINUTE_MS)
-        assert house.rows("select count(*) from turns") == [(3,)]
+        assert len(kept_turns(house)) == 3
         assert [e for e in await house.events() if isinstance(e, BudgetUsedUp)]
 
     run_house(story, script=[MUTTERER], setup=TWO_TURNS)
@@ -333,7 +349,7 @@ def test_an_agent_the_runtime_gave_up_on_is_offered_no_work() -> None:
         now = house.clock.now()
         due_at = await house.store.reads.wake.next_due_at(after=now)
         assert due_at is not None
-        house.connection.execute("update agents set gave_up = 1")
+        give_up_on_agents(house.connection)
         before = len(house.model.requests)
         assert await house.store.reads.wake.due_activations(due_at, limit=10) == []
         await house.rest(DAY_MS)
@@ -351,12 +367,11 @@ def test_a_message_that_is_held_for_seconds_does_not_wait_for_a_clock_that_was_s
 ) -> None:
     async def story(house: House) -> None:
         await house.prompt("look after the shop")
-        held = "select 1 from messages where not_before is not null"
         for _ in range(2_000):
-            if house.rows(held):
+            if held_until(house):
                 break
             await house.rest(100)
-        assert house.rows(held)
+        assert held_until(house)
         if hinted:
             await house.hint("quiet")  # says nothing, and is kept until the hold is over
         before = len(house.model.requests)

@@ -11,6 +11,7 @@ from holon.model.queue import MessageKind
 from holon.model.wake import WakeDisposition
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, Setup, run_house
+from tests.runtime.records import kept_hints, kept_messages
 from tests.support.builders import MAIN
 
 SLOW = rule("slow", says("done", after_ms=10_000))
@@ -31,7 +32,7 @@ def test_an_idle_agent_gets_a_tick_at_once_and_reads_the_body() -> None:
         await house.rest(1)
         assert await ticks(house) == 1
         assert "build 7 failed" in house.model.said()
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -55,9 +56,8 @@ def test_a_hint_without_a_body_is_a_sign_of_life_and_no_turn() -> None:
         await house.hint("forge")
         await house.rest(1_000)
         assert await ticks(house) == 1
-        assert house.rows("select state, settled_reason from messages where seq = 2") == [
-            ("processed", "liveness_only")
-        ]
+        second = kept_messages(house)[1]
+        assert (second.state, second.settled_reason) == ("processed", "liveness_only")
         assert len(house.model.requests) == 1
         assert len(await house.briefs()) == 1
 
@@ -88,8 +88,8 @@ def test_a_burst_of_one_source_is_one_tick_with_its_last_body() -> None:
         for number in range(50):
             await house.hint("forge", body=f"build {number}")
         await house.hint("forge")
-        [(kept,)] = house.rows("select record from wake_hints")
-        assert msgspec.json.decode(kept)["revision"] == 51
+        [kept] = kept_hints(house)
+        assert kept.revision == 51
         await house.rest(60_000)
         assert await ticks(house) == 1
         assert "build 49" in house.model.said()
@@ -127,7 +127,7 @@ def test_a_stopped_agent_answers_a_wake_with_the_way_to_resume_it() -> None:
         assert refusal.resume_path == "/control/agents/main/resume"
         await house.rest(60_000)
         assert (await house.agent()).posture.status is AgentStatus.STOPPED
-        assert house.rows("select * from wake_hints") == []
+        assert kept_hints(house) == []
 
     run_house(story)
 
@@ -148,7 +148,7 @@ def test_too_many_sources_are_told_so_and_displace_nobody() -> None:
             await house.hint(f"source {number}")
         assert await house.hint("one more", body="x") is WakeDisposition.IGNORED
         assert await house.hint("source 3", body="x") is WakeDisposition.COALESCED
-        assert house.rows("select count(*) from wake_hints") == [(WAKE_HINT_SOURCES_COUNT_MAX,)]
+        assert len(kept_hints(house)) == WAKE_HINT_SOURCES_COUNT_MAX
         assert any(
             msgspec.to_builtins(event)["kind"] == "wake_hint_ignored"
             for event in await house.events()

@@ -13,12 +13,14 @@ from holon.model.limits import (
     OBJECTIVE_CHARS_MAX,
     RECHECK_DEFAULT_MS,
 )
+from holon.model.queue import MessageKind
 from holon.model.turns.turn import ClosureOutcome
 from holon.model.values import AgentId, WorkItemId
 from holon.model.wake import SystemTickEmitted
 from holon.model.work import WorkItemRecord, WorkItemState
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_messages, kept_turns, kept_waits, wait_states
 from tests.support.builders import MAIN, a_task
 
 SLOW = rule("slow", says("done", after_ms=60_000))
@@ -91,9 +93,9 @@ def test_enqueueing_work_makes_no_message_and_never_replaces_the_focus() -> None
         await house.host.work.focus(current)
         await house.prompt("slow work")
         await house.rest(1_000)
-        before = house.rows("select count(*) from messages")
+        before = len(kept_messages(house))
         queued = await make_item(house, "queued")
-        assert house.rows("select count(*) from messages") == before
+        assert len(kept_messages(house)) == before
         agent = await house.agent()
         assert agent.focus.current_work_item_id == current
         assert agent.focus.open_turn_id is not None, "the running turn was not disturbed"
@@ -111,8 +113,7 @@ def test_an_idle_agent_is_ticked_to_continue_its_current_item() -> None:
         await house.host.work.focus(item_id)
         await house.rest(100)
         assert f"Continue the current work item {item_id}: tidy up" in house.model.said()
-        [turn] = house.rows("select work_item_id from turns limit 1")
-        assert turn == (item_id,)
+        assert kept_turns(house)[0].work_item_id == item_id
         [brief, *_] = await house.briefs()
         assert brief.work_item_id == item_id
 
@@ -211,7 +212,7 @@ def test_a_blocked_item_is_rechecked_even_while_another_waits_for_the_operator()
         stuck = await make_item(house, "never moves")
         await house.host.work.focus(stuck)
         await house.rest(DAY_MS)
-        assert house.rows("select kind, state from waits") == [("operator", "active")]
+        assert wait_states(house) == [("operator", "active")]
         blocked = await make_item(house, "deploy")
         await house.host.work.edit(
             blocked, WorkItemEdit(), blocked_by="review", recheck_after_ms=60_000
@@ -247,12 +248,12 @@ def test_unblocking_clears_the_reminder_and_the_item_runs() -> None:
         await house.host.work.edit(
             item_id, WorkItemEdit(), blocked_by="budget", recheck_after_ms=90_000
         )
-        assert house.rows("select state from waits order by wait_id") == [
-            ("cancelled",),
-            ("active",),
+        assert [wait.state for wait in kept_waits(house)] == [
+            "cancelled",
+            "active",
         ]
         await house.host.work.edit(item_id, WorkItemEdit(), blocked_by=None)
-        assert house.rows("select distinct state from waits") == [("cancelled",)]
+        assert {wait.state for wait in kept_waits(house)} == {"cancelled"}
         item = await item_of(house, item_id)
         assert (item.blocked_by, item.recheck_at) == (None, None)
         await house.rest(100)
@@ -272,7 +273,7 @@ def test_completing_an_item_ends_everything_it_waited_for() -> None:
         await house.host.tasks.open(a_task())
         await house.host.tasks.wait_for(a_task().id, work_item_id=item_id)
         await house.host.work.complete(item_id)
-        assert house.rows("select distinct state from waits") == [("cancelled",)]
+        assert {wait.state for wait in kept_waits(house)} == {"cancelled"}
         asked_before = len(house.model.requests)
         await house.rest(DAY_MS)
         assert len(house.model.requests) == asked_before
@@ -304,7 +305,7 @@ def test_a_moved_item_is_offered_again_at_once() -> None:
             await house.host.work.edit(item_id, WorkItemEdit())  # any new revision is progress
             await house.rest(10)
         assert len(house.model.requests) >= 3 * NO_PROGRESS_ACTIVATIONS_COUNT_MAX
-        assert house.rows("select count(*) from waits") == [(0,)]
+        assert len(kept_waits(house)) == 0
 
     run_house(story)
 
@@ -329,9 +330,8 @@ async def make_stuck_item(house: House) -> WorkItemId:
     item_id = await make_item(house, "move the mountain")
     await house.host.work.focus(item_id)
     await house.rest(DAY_MS)
-    assert house.rows("select kind, state, work_item_id from waits") == [
-        ("operator", "active", item_id)
-    ]
+    [wait] = kept_waits(house)
+    assert (wait.kind, wait.state, wait.work_item_id) == ("operator", "active", item_id)
     return item_id
 
 
@@ -344,7 +344,7 @@ def test_an_operator_who_changes_a_stuck_item_has_answered_and_it_is_offered_aga
         item_id = await make_stuck_item(house)
         ticks = await tick_keys(house)
         await answer(house, item_id)
-        assert house.rows("select kind, state from waits") == [("operator", "resolved")]
+        assert wait_states(house) == [("operator", "resolved")]
         await house.rest(100)
         assert (await tick_keys(house))[len(ticks)] == f"work:{item_id}"
 
@@ -359,7 +359,7 @@ def test_an_operator_who_blocks_a_stuck_item_has_answered_and_it_waits_for_the_b
         await house.host.work.edit(
             item_id, WorkItemEdit(), blocked_by="a spade", recheck_after_ms=60_000
         )
-        assert house.rows("select kind, state from waits order by rowid") == [
+        assert wait_states(house) == [
             ("operator", "resolved"),
             ("recheck", "active"),
         ]
@@ -377,7 +377,7 @@ def test_a_question_about_one_item_is_not_answered_by_what_happens_to_another() 
         other = await make_item(house, "sweep the floor")
         await change_objective(house, other)
         await focus_anew(house, other)
-        assert house.rows("select kind, state from waits") == [("operator", "active")]
+        assert wait_states(house) == [("operator", "active")]
 
     run_house(story)
 
@@ -385,7 +385,7 @@ def test_a_question_about_one_item_is_not_answered_by_what_happens_to_another() 
 def test_completing_a_stuck_item_takes_its_question_back() -> None:
     async def story(house: House) -> None:
         await house.host.work.complete(await make_stuck_item(house))
-        assert house.rows("select kind, state from waits") == [("operator", "cancelled")]
+        assert wait_states(house) == [("operator", "cancelled")]
 
     run_house(story)
 
@@ -411,10 +411,8 @@ def test_a_work_tick_is_the_runtimes_own_and_waits_behind_people() -> None:
         await house.rest(100)
         [first, *_] = await house.briefs()
         assert first.related_message_id == message_id
-        [(envelope,)] = house.rows(
-            "select envelope from messages where kind = 'system_tick' limit 1"
-        )
-        tick = msgspec.json.decode(envelope)
+        entry, *_ = kept_messages(house, kind=MessageKind.SYSTEM_TICK)
+        tick = msgspec.to_builtins(entry.message)
         assert tick["origin"] == {"kind": "system", "subsystem": "work_queue"}
         assert (tick["trust"], tick["priority"]) == ("trusted_system", "background")
         assert tick["work_item_id"] == item_id

@@ -17,7 +17,13 @@ from holon.model.agents import (
 )
 from holon.model.commits import Change, Commit, CreateAgent, Expect, QueueMessage
 from holon.model.events.briefs import BriefKind, BriefRecord
-from holon.model.guidance import ActivationSource, ActivationState, LoadReason, SkillActivation
+from holon.model.guidance import (
+    ActivationSource,
+    ActivationState,
+    InstructionSourceChanged,
+    LoadReason,
+    SkillActivation,
+)
 from holon.model.limits import DAY_MS
 from holon.model.providers.attempts import TokenUsage
 from holon.model.queue import (
@@ -206,6 +212,21 @@ def a_skill_activation(turn: TurnRecord, *, folder: str = "/skills/roofs") -> Sk
         activated_at=START,
         turn_id=turn.turn_id,
         turn_index=turn.turn_index,
+    )
+
+
+def a_source_change(
+    turn: TurnRecord, *, path: str = "AGENTS.md", tainted: bool = True
+) -> InstructionSourceChanged:
+    """A file the agent lives by was written in a turn, by default one with words from outside."""
+    worth = AuthorityClass.EXTERNAL_EVIDENCE if tainted else AuthorityClass.OPERATOR_INSTRUCTION
+    return InstructionSourceChanged(
+        path=path,
+        old_sha256=None,
+        new_sha256="0" * 64,
+        turn_id=turn.turn_id,
+        authority_class=worth,
+        tainted=tainted,
     )
 
 

@@ -27,6 +27,7 @@ from holon.decide.events.audit import audited
 from holon.model.commits import Applied
 from holon.model.errors import StoreError
 from tests.support.builders import a_commit, an_agent, moment
+from tests.support.database_oracle import commit_names
 from tests.support.power_run import PowerRun, record_run
 from tests.support.power_states import CrashState, draw_states
 
@@ -97,7 +98,7 @@ async def _start_and_end(home: Path) -> None:
 def _commits_in(path: Path) -> set[str]:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return {str(row[0]) for row in connection.execute("select commit_id from commits")}
+        return commit_names(connection)
     finally:
         connection.close()
 

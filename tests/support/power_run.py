@@ -32,6 +32,7 @@ from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import DAY_MS, KIB
 from holon.runtime.host import Host
 from tests.support.builders import an_identity
+from tests.support.database_oracle import commit_names
 from tests.support.hosts import a_host
 from tests.support.inline_writer import InlineWriter, NoFaults
 from tests.support.manual_clock import ManualClock
@@ -117,7 +118,7 @@ class _PowerWriter(InlineWriter):
         return returned
 
     def _remembered(self) -> set[str]:
-        return {str(row[0]) for row in self._connection.execute("select commit_id from commits")}
+        return commit_names(self._connection)
 
     async def close(self) -> None:
         self._checkpoints.truncate()

@@ -41,6 +41,7 @@ from tests.support.command_oracle import (
     tasks_to_take_up,
     untold,
 )
+from tests.support.database_oracle import row_count
 from tests.support.hosts import a_host
 from tests.support.inline_writer import InlineWriter
 from tests.support.manual_clock import ManualClock
@@ -299,8 +300,6 @@ class World:
             self._verdict.problems.append(f"P7 {self._verdict.rescue_count} rescues")
         if self._hands is not None:
             self._verdict.command_count = len(self._hands.shell.started)
-            (tasks,) = self._connection.execute("select count(*) from tasks").fetchall()[0]
-            self._verdict.task_count = int(str(tasks))
+            self._verdict.task_count = row_count(self._connection, "tasks")
         self._verdict.trace_hash = self._trace.hexdigest()
-        counted = self._connection.execute("select count(*) from turns").fetchone()
-        self._verdict.turn_count = counted[0] if counted else 0
+        self._verdict.turn_count = row_count(self._connection, "turns")

@@ -57,7 +57,7 @@ class WorldTriggerKey:
         """The key."""
         return b"k" * 32
 
-    def handed_out(self, name: str, secret: str) -> None:
+    def register_secret(self, name: str, secret: str) -> None:
         """Nothing is hidden in a world."""
 
 

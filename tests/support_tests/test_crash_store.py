@@ -10,6 +10,7 @@ from holon.model.commits import Applied
 from holon.model.events.retention import RetentionPolicy
 from tests.support.builders import START, a_commit, an_agent
 from tests.support.crash_store import CrashPlan, CrashStore, Side, die
+from tests.support.database_oracle import agent_names
 from tests.support.inline_writer import InlineWriter, NoFaults
 from tests.support.manual_clock import ManualClock
 from tests.support.memory_store import memory_connection, memory_store
@@ -43,7 +44,7 @@ def live(connection: apsw.Connection, plan: CrashPlan, *, submit: bool = False) 
 
 def durable(connection: apsw.Connection) -> list[str]:
     """The agents that are on record."""
-    return [str(name) for (name,) in connection.execute("select agent_id from agents")]
+    return agent_names(connection)
 
 
 @pytest.mark.parametrize("submit", [False, True], ids=["apply", "submit"])

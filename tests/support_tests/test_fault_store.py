@@ -12,6 +12,7 @@ from holon.model.commits import Applied
 from holon.model.errors import StoreBrokenError, StoreBusyError, StoreError, StoreFullError
 from holon.model.events.retention import RetentionPolicy
 from tests.support.builders import MAIN, START, a_commit, an_agent
+from tests.support.database_oracle import agent_names
 from tests.support.fault_store import DiskFault, FaultStore
 from tests.support.inline_writer import InlineWriter, NoFaults
 from tests.support.manual_clock import DAWN, ManualClock
@@ -36,7 +37,7 @@ def run(act: Callable[[FaultStore, apsw.Connection], Awaitable[None]]) -> Manual
 
 def agents(connection: apsw.Connection) -> int:
     """How many agents are on record."""
-    return len(connection.execute("select 1 from agents").fetchall())
+    return len(agent_names(connection))
 
 
 @pytest.mark.parametrize(

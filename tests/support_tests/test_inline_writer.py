@@ -13,6 +13,7 @@ from holon.model.commits import Applied, AuditedCommit, ConstraintRefused
 from holon.model.errors import StoreBrokenError, StoreFullError
 from holon.model.values import AgentId
 from tests.support.builders import a_commit, an_agent
+from tests.support.database_oracle import agent_names
 from tests.support.inline_writer import InlineWriter, NoFaults
 from tests.support.manual_clock import DAWN, ManualClock
 from tests.support.memory_store import memory_connection
@@ -58,7 +59,7 @@ class Desk:
 
     def agents(self) -> int:
         """How many agents are durable."""
-        [(count,)] = self.connection.execute("select count(*) from agents").fetchall()
+        count = len(agent_names(self.connection))
         return int(str(count))
 
     def run(self, scene: Coroutine[Any, Any, None]) -> None:

@@ -18,7 +18,7 @@ from holon.model.turns.conversation import (
 )
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import AgentId, CallId
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.support.manual_clock import DAWN, ManualClock
 from tests.support.scripted_provider import (
     FAILURES,
@@ -63,7 +63,7 @@ def answer(*conversation: ConversationMessage, clock: ManualClock | None = None)
     answers: list[ModelAnswer] = []
 
     async def life() -> None:
-        answers.append(await ScriptedProvider(SCRIPT, clock).answer(request, unheard))
+        answers.append(await ScriptedProvider(SCRIPT, clock).answer(request, ignore_progress))
 
     SimLoop(clock, Random(0)).run_life(life())
     return answers[0]

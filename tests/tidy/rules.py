@@ -1,6 +1,6 @@
 """The house rules that a machine can judge, as functions over source text.
 
-Owns:  what counts as too long, badly named, ambient or unfinished.
+Owns:  what counts as too long, badly named, ambient or unfinished, and where SQL may stand.
 Rule 1: a rule takes text and a path and returns offences; it reads nothing by itself, so that
         test_rules_can_fail.py can show it a bad sample.
 Rule 2: an offence is keyed by path and name, never by line number, so that a ratchet entry does not
@@ -11,6 +11,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
@@ -52,6 +53,26 @@ AMBIENT: Final[Mapping[str, tuple[str, ...]]] = {
 _UNFINISHED: Final = re.compile(
     r"\b(?:TODO|FIXME|XXX|HACK)\b|\bNotImplementedError\b|\bnot (?:yet )?implemented\b"
 )
+# Where SQL may be written. Beside the adapter and its tests, these are the judges of the drills and
+# the bench: they check the database itself without trusting the code under test.
+SQL_PLACES: Final = (
+    "src/holon/adapters/sqlite/*",
+    "tests/adapters/sqlite/*",
+    "bench/*",
+    "tests/crash/*",
+    "tests/drills/*",
+    "tests/power/*",
+    "tests/provenance/verdicts.py",
+    "tests/support/*oracle*.py",
+    "tests/tidy/test_rules_can_fail.py",  # samples
+    "tests/support/database_plants.py",  # harm done behind the back of the code under test
+)
+_SQL: Final = re.compile(
+    r"\b(?:select\b.+\bfrom|insert\s+(?:or\s+\w+\s+)?into|delete\s+from|update\s+\w+\s+set)\s+\w"
+    r"|^\s*(?:select\s+1\b|pragma\s+\w|(?:create|drop|alter)\s+(?:table|index|trigger)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_RUNS_SQL: Final = frozenset({"execute", "executemany", "executescript"})
 _PIN: Final = re.compile(r"[A-Za-z0-9._-]+==[A-Za-z0-9.+!_-]+")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -174,6 +195,34 @@ def _chain(node: ast.Attribute) -> list[str]:
         current = current.value
     parts.append(current.id if isinstance(current, ast.Name) else "")
     return parts[::-1]
+
+
+def check_sql(path: str, text: str) -> Iterator[Offence]:
+    """Yield all SQL, and every call that runs some, where the database is not the matter."""
+    if any(fnmatch(path, place) for place in SQL_PLACES):
+        return
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _RUNS_SQL:
+            yield Offence(f"{path}::{ast.unparse(node)}", "runs SQL")
+    for words in _texts_of(tree):
+        if _SQL.search(words):
+            yield Offence(f"{path}::{words[:60]}", "is SQL; ask the reads of the store instead")
+
+
+def _texts_of(tree: ast.Module) -> Iterator[str]:
+    """Yield every text of a module but its docstrings, formatted ones with x for what is put in."""
+    passed_over: set[int] = set()
+    for node in ast.walk(tree):  # outer nodes come first
+        if isinstance(node, ast.Expr):
+            passed_over.add(id(node.value))
+        elif isinstance(node, ast.JoinedStr):
+            passed_over.update(id(part) for part in node.values)
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and id(node) not in passed_over:
+            yield str(node.value)
 
 
 def check_finished(path: str, text: str) -> Iterator[Offence]:

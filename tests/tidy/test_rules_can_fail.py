@@ -128,6 +128,38 @@ def test_ambient_reads_are_allowed_only_where_they_are_the_job(
 @pytest.mark.parametrize(
     "text",
     [
+        "house.rows('select count(*) from turns')\n",
+        "ASKED = f'select state from waits where id = {x}'\n",
+        "ALTERED = '  Update agents\\n  set gave_up = 1'\n",
+        "GONE = 'delete from timers'\n",
+        "MADE = 'insert into t values (1)'\n",
+        "KEPT = 'pragma user_version'\n",
+        "def f(connection):\n    connection.execute(SQL)\n",
+    ],
+)
+def test_sql_outside_of_the_adapter_is_refused(text: str) -> None:
+    assert list(rules.check_sql("tests/runtime/test_sample.py", text))
+    assert list(rules.check_sql(HERE, text))
+    for judge in ("tests/crash/load.py", "tests/support/world_oracle.py"):
+        assert not list(rules.check_sql(judge, text))
+    assert not list(rules.check_sql("src/holon/adapters/sqlite/agents.py", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Takes what to select from a list, and to delete from it."""\n',
+        "HINT = 'begin it with a line ---; set nothing'\n",
+        "def f(tool):\n    tool.executed('update the plan')\n",
+    ],
+)
+def test_what_only_looks_like_sql_passes(text: str) -> None:
+    assert list(rules.check_sql(HERE, text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "# TODO later\n",
         "x = 1  # FIXME\n",
         "raise NotImplementedError\n",

@@ -11,13 +11,14 @@ from holon.model.queue import AuthorityClass, MessageKind, TaskOrigin, TrustLeve
 from holon.model.tasks import SubagentRecovery, TaskKind, TaskRecord, TaskStatus
 from holon.model.turns.conversation import ToolUseBlock
 from holon.model.turns.tools import ToolError, ToolRefused
-from holon.model.values import CallId, JsonValue, MessageId, TaskId
+from holon.model.values import CallId, JsonValue, TaskId
 from holon.tools.arguments import guidance_for
 from holon.tools.registry import builtin_tools, local_registry
 from holon.tools.tool import receipt_of
 from holon.wire.codec import decode, encode
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_messages
 from tests.runtime.shellwork import COMMANDS, receipts, results, shell_setup, tasks
 from tests.support.builders import MAIN, a_task
 from tests.support.scripted_shell import CommandScript
@@ -114,13 +115,8 @@ def test_a_result_is_a_message_of_the_runtime_and_never_the_operators_word() -> 
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(120_000)
-        rows = house.rows("select message_id from messages")
-        entries = [await house.store.reads.queue.message(MessageId(row[0])) for row in rows]
-        [result] = [
-            entry.message
-            for entry in entries
-            if entry is not None and entry.message.kind is MessageKind.TASK_RESULT
-        ]
+        [entry] = kept_messages(house, kind=MessageKind.TASK_RESULT)
+        result = entry.message
         assert result.origin == TaskOrigin(task_id=TaskId(TASK))
         assert result.trust is TrustLevel.TRUSTED_SYSTEM
         assert result.authority_class is AuthorityClass.RUNTIME_INSTRUCTION

@@ -1,16 +1,26 @@
 """Enqueue: a follow-up to oneself, exactly once and never as somebody else."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from holon.model.events.event import MessageAdmitted
 from holon.model.limits import ENQUEUE_TEXT_BYTES_MAX, FOLLOWUPS_PER_CHAIN_COUNT_MAX, HOUR_MS
-from holon.model.queue import Priority
+from holon.model.queue import MessageKind, Priority
 from holon.model.values import JsonValue
 from tests.runtime.cast import rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import kept_messages, kept_turns
+from tests.runtime.shellwork import receipts
 from tests.support.builders import MAIN
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound
+
+
+def followups(house: House) -> list[Any]:
+    """The follow-ups agents left themselves, oldest first, as they are stored."""
+    found = kept_messages(house, kind=MessageKind.INTERNAL_FOLLOWUP)
+    return [msgspec.to_builtins(entry.message) for entry in found]
 
 
 def asks(arguments: JsonValue) -> ScriptedRound:
@@ -26,8 +36,7 @@ def test_a_follow_up_is_an_internal_message_of_the_runtime(priority: Priority | 
     async def story(house: House) -> None:
         cause = await house.prompt("begin")
         await house.rest(1_000)
-        [(envelope,)] = house.rows("select envelope from messages where seq = 2")
-        message = msgspec.json.decode(envelope)
+        [message] = followups(house)
         assert message["kind"] == "internal_followup"
         assert message["origin"] == {"kind": "system", "subsystem": "enqueue_tool"}
         assert message["authority_class"] == "runtime_instruction"
@@ -45,10 +54,7 @@ def test_a_follow_up_belongs_to_the_item_the_turn_was_bound_to() -> None:
         item = await house.host.work.create(MAIN, objective="deploy")
         await house.host.work.focus(item.id)
         await house.rest(10)
-        [(envelope,)] = house.rows(
-            "select envelope from messages where kind = 'internal_followup' limit 1"
-        )
-        assert msgspec.json.decode(envelope)["work_item_id"] == item.id
+        assert followups(house)[0]["work_item_id"] == item.id
         await house.host.work.complete(item.id)
 
     script = [
@@ -77,9 +83,8 @@ def test_what_cannot_be_queued_is_refused_and_queues_nothing(
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
-        [(receipt,)] = house.rows("select receipt from tool_calls")
-        told = msgspec.json.decode(msgspec.json.decode(receipt)["content"])
+        assert len(kept_messages(house)) == 1
+        [told] = receipts(house)
         assert (told["ok"], told["kind"]) == (False, "invalid_tool_input")
         assert told.get("field") == field
 
@@ -91,8 +96,7 @@ def test_the_receipt_repeats_the_text_only_as_far_as_it_is_short() -> None:
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(1_000)
-        [(receipt,)] = house.rows("select receipt from tool_calls")
-        told = msgspec.json.decode(msgspec.json.decode(receipt)["content"])
+        [told] = receipts(house)
         assert told["result"]["enqueued"] is True
         assert len(told["result"]["follow_up_text"]) < 1_000
 
@@ -118,7 +122,7 @@ def test_a_stop_that_overtakes_the_call_leaves_no_follow_up() -> None:
         await house.rest(100)
         await house.host.control.stop(MAIN)
         await house.rest(1_000)
-        assert house.rows("select count(*) from messages") == [(1,)]
+        assert len(kept_messages(house)) == 1
 
     slow = msgspec.structs.replace(asks({"text": "more"}), after_ms=500)
     run_house(story, script=[rule("begin", slow, says("sent"))])
@@ -136,12 +140,10 @@ def test_a_model_that_poses_as_somebody_else_is_heard_as_itself(arguments: JsonV
     async def story(house: House) -> None:
         await house.prompt("begin")
         await house.rest(1_000)
-        [(envelope,)] = house.rows("select envelope from messages where seq = 2")
-        message = msgspec.json.decode(envelope)
+        [message] = followups(house)
         assert message["kind"] == "internal_followup"
         assert message["authority_class"] == "runtime_instruction"
-        [(receipt,)] = house.rows("select receipt from tool_calls")
-        told = msgspec.json.decode(msgspec.json.decode(receipt)["content"])
+        [told] = receipts(house)
         assert any("there is no field" in note for note in told["notes"])
 
     script = [rule("look again", says("looked")), rule("begin", asks(arguments), says("sent"))]
@@ -160,10 +162,7 @@ FOREVER = rule("again", asks({"text": "again", "followup": {"number": 0}}), says
 
 def chain_of(house: House) -> list[tuple[str, int]]:
     """Root and number of every follow-up, in order of admission."""
-    found = house.rows(
-        "select envelope from messages where kind = 'internal_followup' order by seq"
-    )
-    chains = [msgspec.json.decode(row[0])["followup"] for row in found]
+    chains = [message["followup"] for message in followups(house)]
     return [(chain["root_id"], chain["number"]) for chain in chains]
 
 
@@ -180,7 +179,7 @@ def test_an_agent_that_only_talks_to_itself_comes_to_rest(restart_every_ms: int 
         numbers = list(range(1, FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1))
         assert chain_of(house) == [(cause, number) for number in numbers]
         assert "followup_chain_used_up" in house.model.said()
-        assert house.rows("select count(*) from turns") == [(FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1,)]
+        assert len(kept_turns(house)) == FOLLOWUPS_PER_CHAIN_COUNT_MAX + 1
 
     run_house(story, script=[FOREVER])
 
@@ -240,8 +239,7 @@ def test_a_follow_up_of_a_turn_with_outside_words_is_worth_no_more_than_they(
     async def story(house: House) -> None:
         await house.webhook("begin")
         await house.rest(1_000)
-        [(envelope,)] = house.rows("select envelope from messages where kind = 'internal_followup'")
-        message = msgspec.json.decode(envelope)
+        [message] = followups(house)
         assert message["authority_class"] == "external_evidence"
         assert message["trust"] == "untrusted_external"
         assert message["origin"] == {"kind": "system", "subsystem": "enqueue_tool"}
@@ -260,10 +258,7 @@ def test_a_follow_up_of_a_follow_up_regains_nothing_and_keeps_its_item() -> None
     async def story(house: House) -> None:
         await house.webhook("begin")
         await house.rest(1_000)
-        rows = house.rows(
-            "select envelope from messages where kind = 'internal_followup' order by seq"
-        )
-        told = [msgspec.json.decode(envelope) for (envelope,) in rows]
+        told = followups(house)
         assert [each["authority_class"] for each in told] == ["external_evidence"] * 2
         assert [each["body"]["text"] for each in told] == ["second look", "third look"]
         assert all(each["followup"] for each in told)

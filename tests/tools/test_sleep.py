@@ -5,12 +5,20 @@ import pytest
 
 from holon.model.agents import AgentStatus
 from holon.model.limits import LABEL_CHARS_MAX, SLEEP_DURATION_MS_MAX
+from holon.model.queue import MessageKind
 from holon.model.turns.tools import ToolOk, ToolRefused
 from holon.model.values import JsonValue, MessageId, TurnId
 from holon.tools.tool import ToolExecution, ToolScene
 from holon.tools.wake import Sleep
 from tests.runtime.cast import calls, rule, says
 from tests.runtime.house import House, run_house
+from tests.runtime.records import (
+    active_timers,
+    active_waits,
+    kept_timers,
+    kept_waits,
+    message_states,
+)
 from tests.support.builders import MAIN
 from tests.support.hosts import tool_ports
 from tests.support.scripted_provider import ScriptedCall, ScriptedRound
@@ -94,7 +102,7 @@ def test_a_duration_wakes_the_agent_when_it_is_over(restart: bool) -> None:
         await house.rest(2_000)
         assert len(house.model.requests) == 2
         assert "tired" in house.model.said()
-        assert house.rows("select state from waits") == [("resolved",)]
+        assert [wait.state for wait in kept_waits(house)] == ["resolved"]
         assert (await house.agent()).posture.sleeping_until is None
         await house.rest(600_000)
         assert len(house.model.requests) == 2
@@ -116,7 +124,7 @@ def test_anything_may_wake_the_agent_earlier_and_the_rest_still_rings() -> None:
         await house.webhook("the build failed")
         await house.rest(1_000)
         assert "the build failed" in house.model.said()
-        assert house.rows("select state from waits") == [("active",)]
+        assert [wait.state for wait in kept_waits(house)] == ["active"]
         await house.rest(60_000)
         assert len(house.model.requests) == 3
 
@@ -138,10 +146,8 @@ def test_a_later_sleep_replaces_an_earlier_one(second_ms: int | None) -> None:
         await house.rest(1_000)
         await house.prompt("second nap")
         await house.rest(1_000)
-        assert house.rows("select status from timers order by timer_id")[0] == ("cancelled",)
-        assert house.rows("select count(*) from waits where state = 'active'") == [
-            (0 if second_ms is None else 1,)
-        ]
+        assert min(kept_timers(house), key=lambda timer: timer.id).status == "cancelled"
+        assert len(active_waits(house)) == (0 if second_ms is None else 1)
         await house.rest(120_000)
         assert len(house.model.requests) == 2
         await house.rest(1_200_000)
@@ -166,13 +172,11 @@ def test_a_rest_that_has_rung_is_not_dropped_by_a_new_sleep() -> None:
         await house.rest(1_000)
         await house.prompt("long work")
         await house.rest(70_000)
-        assert house.rows("select state from waits") == [("triggered",)]
+        assert [wait.state for wait in kept_waits(house)] == ["triggered"]
         await house.rest(60_000)
         assert house.model.heard("came due"), "the tick led to a turn"
-        assert house.rows("select state from waits order by wait_id limit 1") == [("resolved",)]
-        assert house.rows("select state from messages where kind = 'timer_tick' limit 1") == [
-            ("processed",)
-        ]
+        assert kept_waits(house)[0].state == "resolved"
+        assert message_states(house, kind=MessageKind.TIMER_TICK)[0] == "processed"
 
     run_house(
         story,
@@ -188,11 +192,11 @@ def test_two_sleeps_in_one_round_leave_one_rest() -> None:
     async def story(house: House) -> None:
         await house.prompt("nap twice")
         await house.rest(1_000)
-        assert house.rows("select state from waits order by wait_id") == [
-            ("cancelled",),
-            ("active",),
+        assert [wait.state for wait in kept_waits(house)] == [
+            "cancelled",
+            "active",
         ]
-        assert house.rows("select count(*) from timers where status = 'active'") == [(1,)]
+        assert len(active_timers(house)) == 1
 
     naps = tuple(ScriptedCall(name="Sleep", input={"duration_ms": ms}) for ms in (60_000, 90_000))
     run_house(story, script=[rule("nap", ScriptedRound(calls=naps))])

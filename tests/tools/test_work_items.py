@@ -15,6 +15,7 @@ from holon.model.limits import (
 from holon.model.values import JsonValue, WorkItemId, later
 from holon.model.work import PlanStatus, TodoState, WorkItemState
 from tests.runtime.house import House, run_house
+from tests.runtime.records import active_waits, kept_items, kept_waits
 from tests.support.builders import MAIN, an_identity
 from tests.tools.work_item_stage import (
     HOME,
@@ -158,7 +159,7 @@ def test_what_makes_no_item_is_refused_with_the_field(
         kind, where = refusal_of(await perform(house, "CreateWorkItem", arguments))
         assert kind in ("invalid_tool_input", "bad_objective", "plan_not_written")
         assert where == field
-        assert house.rows("select count(*) from work_items") == [(0,)]
+        assert len(kept_items(house)) == 0
 
     run_house(story)
 
@@ -268,7 +269,7 @@ def test_an_update_changes_what_it_names_and_keeps_the_blocker_and_its_deadline(
         asked: JsonValue = {"work_item_id": item_id, "blocked_by": "rain", "recheck_after": 60_000}
         await perform(house, "UpdateWorkItem", asked)
         before = await item_in(house, item_id)
-        waits = house.rows("select wait_id, state from waits")
+        waits = kept_waits(house)
         await house.rest(1_000)
         updated = await perform(house, "UpdateWorkItem", {"work_item_id": item_id, **changed})
         view = result_of(updated)["work_item"]
@@ -276,7 +277,7 @@ def test_an_update_changes_what_it_names_and_keeps_the_blocker_and_its_deadline(
         after = await item_in(house, item_id)
         assert (after.blocked_by, after.recheck_at) == (before.blocked_by, before.recheck_at)
         assert after.revision == before.revision + 1
-        assert house.rows("select wait_id, state from waits") == waits
+        assert kept_waits(house) == waits
 
     run_house(story)
 
@@ -319,8 +320,7 @@ def test_a_blocker_sets_a_reminder_and_a_new_one_replaces_it(after_ms: int | Non
         assert (await item_in(house, item_id)).revision == 2
         again: JsonValue = {"work_item_id": item_id, "blocked_by": "snow", "objective": "ski"}
         await perform(house, "UpdateWorkItem", again)
-        states = house.rows("select state from waits order by wait_id")
-        assert states == [("cancelled",), ("active",)]
+        assert [wait.state for wait in kept_waits(house)] == ["cancelled", "active"]
         assert (await item_in(house, item_id)).revision == 3
 
     run_house(story)
@@ -347,8 +347,7 @@ def test_a_null_clears_the_blocker_unless_a_strict_schema_forced_it(
         updated = await perform(house, "UpdateWorkItem", {"work_item_id": item_id, **arguments})
         item = await item_in(house, item_id)
         assert (item.blocked_by is None, item.recheck_at is None) == (clears, clears)
-        waiting = house.rows("select count(*) from waits where state = 'active'")
-        assert waiting == [(0 if clears else 1,)]
+        assert len(active_waits(house)) == (0 if clears else 1)
         assert ("blocked_by stays" in notes_of(updated)) is not clears
 
     run_house(story)
@@ -394,7 +393,7 @@ def test_completion_ends_the_waits_and_lets_go_of_the_focus() -> None:
         item = await item_in(house, item_id)
         assert item.state is WorkItemState.COMPLETED
         assert (item.blocked_by, item.recheck_at) == (None, None)
-        assert house.rows("select state from waits") == [("cancelled",)]
+        assert [wait.state for wait in kept_waits(house)] == ["cancelled"]
         assert (await house.agent()).focus.current_work_item_id is None
 
     run_house(story)

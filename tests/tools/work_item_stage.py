@@ -27,6 +27,7 @@ from holon.tools.wake import Sleep
 from holon.tools.work.change import CompleteWorkItem, CreateWorkItem, PickWorkItem, UpdateWorkItem
 from holon.tools.work.read import GetWorkItem, ListWorkItems
 from tests.runtime.house import House, Setup
+from tests.runtime.records import answer_of, kept_calls
 from tests.support.builders import MAIN
 from tests.support.hosts import tool_ports
 
@@ -107,7 +108,7 @@ async def perform(
     )
     execution = await tool.run(arguments, scene, ports)
     if execution.changes:
-        number = house.rows("select count(*) from commits")[0][0]
+        number = answer_of(house.store.reads.events.last_log_seq())
         commit = Commit(
             commit_id=f"tool:test:{number}",
             at=house.clock.now(),
@@ -147,7 +148,5 @@ async def item_in(house: House, work_item_id: str) -> WorkItemRecord:
 
 def receipts(house: House) -> list[Any]:
     """What the model was told by its calls, in order."""
-    found = house.rows(
-        "select receipt from tool_calls order by started_at, turn_id, round, position"
-    )
-    return [msgspec.json.decode(msgspec.json.decode(row[0])["content"]) for row in found]
+    found = [recorded.receipt for recorded in kept_calls(house)]
+    return [msgspec.json.decode(receipt.content) for receipt in found if receipt is not None]

@@ -23,7 +23,7 @@ _DESCRIPTION_CELLS_MAX: Final = 160  # also in a pipe: a table is for people, --
 
 @click.group()
 def skills() -> None:
-    """See, add and remove the skills of an agent.
+    """List, install and uninstall the skills of an agent.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def skills() -> None:
 @skills.command("list")
 @agent_options
 def list_skills(target: Target) -> None:
-    """List the skills an agent may use, and mark those in use.
+    """List the skills of an agent, and mark the active ones.
 
     \b
     Examples:
@@ -50,17 +50,17 @@ def list_skills(target: Target) -> None:
 
 @skills.command()
 @click.argument("name", metavar="NAME_OR_PATH", type=TEXT)
-@click.option("--builtin", is_flag=True, help="NAME is a skill that comes with Holon.")
+@click.option("--builtin", is_flag=True, help="NAME is a built-in skill.")
 @click.option("--remote", is_flag=True, help="NAME is owner/repo@skill on GitHub.")
-@click.option("--skill", metavar="SKILL", help="With --remote owner/repo: which of its skills.")
-@click.option("--copy", is_flag=True, help="Copy a local skill; without it a link is made.")
-@click.option("--force", is_flag=True, help="Replace what is there, also when it was changed.")
+@click.option("--skill", metavar="SKILL", help="The skill, with --remote owner/repo.")
+@click.option("--copy", is_flag=True, help="Copy a local skill instead of linking it.")
+@click.option("--force", is_flag=True, help="Replace an existing skill, even if it was modified.")
 @agent_options
 def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -> None:
-    """Put a skill into an agent's home, whole or not at all.
+    """Install a skill into an agent's home, completely or not at all.
 
     Without --builtin or --remote, an existing directory is a local skill, owner/repo@skill a remote
-    one, and any other name one that comes with Holon.
+    one, and any other name a built-in one.
 
     \b
     Examples:
@@ -82,10 +82,12 @@ def install(target: Target, /, *, name: str, skill: str | None, **flags: bool) -
 
 @skills.command()
 @click.argument("name", metavar="NAME", type=TEXT)
-@click.option("--force", is_flag=True, help="Also one that was changed, or made by hand.")
+@click.option(
+    "--force", is_flag=True, help="Also a modified skill, or one that Holon did not install."
+)
 @agent_options
 def uninstall(target: Target, *, name: str, force: bool) -> None:
-    """Take a skill out of an agent's home; of a linked one only the link.
+    """Remove a skill from an agent's home; of a linked one only the link.
 
     \b
     Examples:
@@ -99,10 +101,10 @@ def uninstall(target: Target, *, name: str, force: bool) -> None:
 @skills.command()
 @agent_options
 def check(target: Target) -> None:
-    """Say what is wrong with the skills an agent may use. Ends with 1 when something is.
+    """Check the skills of an agent. Exits with 1 if there is a problem.
 
-    Of each scope the first folder that exists is used. Others that are there are named, with the
-    skills that are hidden in them.
+    The first existing folder of each scope is used. Other existing folders are listed, with the
+    skills hidden in them.
 
     \b
     Examples:
@@ -123,7 +125,7 @@ def _passed_over_line(root: "JsonValue") -> str:
     hides = f"hides {', '.join(map(str, names))}" if names else "hides no skill"
     rest = f" and {more} more" if more > 0 else ""
     return (
-        f"{root.get('path')} is passed over, because {root.get('used_path')} comes first:"
+        f"{root.get('path')} is ignored, because {root.get('used_path')} comes first:"
         f" it {hides}{rest}"
     )
 

@@ -31,17 +31,17 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "agent": LazyCommand(
             "holon.cli.agents.commands",
             "agent",
-            "See, make, start and stop agents, and choose their models.",
+            "List, create, start and stop agents, and choose their models.",
         ),
         "backup": LazyCommand(
             "holon.cli.home.backup",
             "backup",
-            "Make a backup of a home in one FILE, also while its service runs.",
+            "Back up a home into one FILE, also while its service runs.",
         ),
         "completion": LazyCommand(
             "holon.cli.console.completion",
             "completion",
-            "Print the script that makes a shell complete holon's commands.",
+            "Print the completion script for a shell.",
         ),
         "config": LazyCommand(
             "holon.cli.config.commands", "config", "Settings, providers and credentials."
@@ -50,7 +50,7 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
             "holon.cli.service.daemon", "daemon", "Run the agents of a home in the background."
         ),
         "debug": LazyCommand(
-            "holon.cli.home.debug", "debug", "Look into a home without touching it."
+            "holon.cli.home.debug", "debug", "Inspect a home without changing it."
         ),
         "events": LazyCommand(
             "holon.cli.events.commands", "events", "Read or follow the raw events of an agent."
@@ -58,54 +58,54 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "memory": LazyCommand(
             "holon.cli.memory",
             "memory",
-            "Search what an agent remembers, and look after its index.",
+            "Search the memory of an agent, and manage its index.",
         ),
         "onboard": LazyCommand(
             "holon.cli.config.onboard",
             "onboard",
-            "Set up a model: choose a provider, give its key, choose a model.",
+            "Configure a model: choose a provider, enter its key, choose a model.",
         ),
         "prompt": LazyCommand(
-            "holon.cli.prompt", "prompt", "Say something to an agent of a running runtime."
+            "holon.cli.prompt", "prompt", "Send a prompt to an agent of a running runtime."
         ),
         "restore": LazyCommand(
             "holon.cli.home.backup",
             "restore",
-            "Make a home of a backup: all of it, or nothing.",
+            "Restore a home from a backup, completely or not at all.",
         ),
         "run": LazyCommand(
             "holon.cli.run.command",
             "run",
-            "Ask an agent one thing and print what it says when it has come to rest.",
+            "Send one prompt to an agent and print its answer when it has finished.",
         ),
         "serve": LazyCommand(
             "holon.cli.service.serve", "serve", "Run the agents of a home until interrupted."
         ),
         "skills": LazyCommand(
-            "holon.cli.guidance", "skills", "See, add and remove the skills of an agent."
+            "holon.cli.guidance", "skills", "List, install and uninstall the skills of an agent."
         ),
         "status": LazyCommand(
             "holon.cli.agents.status",
             "status",
-            "Say what an agent is doing and what it waits for.",
+            "Show what an agent does and what it waits for.",
         ),
         "tail": LazyCommand(
-            "holon.cli.events.tail", "tail", "Show the newest results of an agent, oldest first."
+            "holon.cli.events.tail", "tail", "Show the newest reports of an agent, oldest first."
         ),
         "task": LazyCommand(
             "holon.cli.tasks",
             "task",
-            "Run, look at, feed and stop the background tasks of an agent.",
+            "Start, list, control and stop the background tasks of an agent.",
         ),
         "template": LazyCommand(
             "holon.cli.agents.templates",
             "template",
-            "See, add and remove the templates agents are made from.",
+            "List, install and remove the templates of agents.",
         ),
         "timer": LazyCommand(
             "holon.cli.wake",
             "timer",
-            "Wake an agent after a while, once or again and again.",
+            "Wake an agent at a time, once or repeatedly.",
         ),
         "transcript": LazyCommand(
             "holon.cli.events.transcript",
@@ -115,15 +115,15 @@ COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
         "trigger": LazyCommand(
             "holon.cli.wake",
             "trigger",
-            "Show, replace and take back the address at which others wake an agent.",
+            "Show, rotate and revoke the address at which external systems wake an agent.",
         ),
         "work-item": LazyCommand(
-            "holon.cli.work", "work_item", "See and steer the work items of an agent."
+            "holon.cli.work", "work_item", "List and manage the work items of an agent."
         ),
         "workspace": LazyCommand(
             "holon.cli.workspaces",
             "workspace",
-            "See and choose the directories an agent works in.",
+            "List and choose the directories an agent works in.",
         ),
     }
 )
@@ -145,10 +145,10 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class RootGroup(LazyGroup):
-    """The group that turns errors into sentences."""
+    """The root group, which reports errors as messages."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Be the program; tests call `main` and keep their interpreter as it is."""
+        """Run as the program; tests call `main`, which leaves the interpreter unchanged."""
         gc.set_threshold(ALLOCATIONS_COUNT)
         gc.enable()  # whoever loaded us may have turned it off meanwhile
         try:
@@ -157,7 +157,7 @@ class RootGroup(LazyGroup):
             gc.freeze()  # the end takes down everything anyway: no use in looking through it first
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse and run; end with a sentence when there is no room for the output."""
+        """Parse and run; report output that cannot be written."""
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
@@ -167,7 +167,7 @@ class RootGroup(LazyGroup):
             _give_up_output(error)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line; nothing on it may be anything but text."""
+        """Parse the command line; arguments that are not UTF-8 are refused."""
         ctx.meta[_WORDS] = tuple(args)
         for each in args:
             if not ctx.resilient_parsing and not is_text(each):
@@ -175,7 +175,7 @@ class RootGroup(LazyGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; end with a sentence when it raises a HolonError."""
+        """Run the command; report a HolonError."""
         try:
             return super().invoke(ctx)
         except click.UsageError as slip:
@@ -251,7 +251,7 @@ def _tell(error: "HolonError") -> None:
 )
 @click.version_option(__version__, prog_name="holon", message="%(prog)s %(version)s")
 def main() -> None:
-    """Holon: a runtime for long-lived agents that survives being killed.
+    """Holon: an event-driven runtime for long-lived agents.
 
     \b
     Examples:

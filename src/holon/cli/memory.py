@@ -27,7 +27,7 @@ _NO_INDEX_YET: Final = "there is no index yet"  # the reason an index nobody has
 
 @click.group()
 def memory() -> None:
-    """Search what an agent remembers, and look after its index.
+    """Search the memory of an agent, and manage its index.
 
     \b
     Examples:
@@ -45,7 +45,7 @@ def memory() -> None:
     show_default=True,
     help="How many results to show at most.",
 )
-@click.option("--all-workspaces", is_flag=True, help="Also what belongs to other workspaces.")
+@click.option("--all-workspaces", is_flag=True, help="Include results of other workspaces.")
 @agent_options
 def search(target: Target, *, query: str, limit: int, all_workspaces: bool) -> None:
     """Search an agent's notes, results, episodes, work items, tasks and commands.
@@ -73,7 +73,7 @@ def search(target: Target, *, query: str, limit: int, all_workspaces: bool) -> N
     type=click.IntRange(1, MEMORY_TEXT_CHARS_MAX),
     default=MEMORY_TEXT_CHARS_DEFAULT,
     show_default=True,
-    help="How much of the text to show at most.",
+    help="How many characters to show at most.",
 )
 @agent_options
 def get(target: Target, *, source_ref: str, max_chars: int) -> None:
@@ -97,9 +97,9 @@ def get(target: Target, *, source_ref: str, max_chars: int) -> None:
     lines=lambda found: [_status_line(found), *_note_lines(found)],
 )
 def status() -> None:
-    """Say how an agent's memory index stands.
+    """Show the state of an agent's memory index.
 
-    There is none until the first search makes it. A memory file that cannot be searched is named.
+    The first search creates the index. Memory files that cannot be searched are listed.
 
     \b
     Examples:
@@ -109,10 +109,10 @@ def status() -> None:
 
 
 @memory.command()
-@click.option("--no-wait", is_flag=True, help="Do not wait until the index is whole again.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the index is complete.")
 @agent_options
 def rebuild(target: Target, *, no_wait: bool) -> None:
-    """Throw an agent's memory index away and build it anew. Nothing is forgotten.
+    """Rebuild an agent's memory index. No memory is lost.
 
     \b
     Examples:
@@ -126,7 +126,7 @@ def rebuild(target: Target, *, no_wait: bool) -> None:
 
 
 def _require_text(text: str, what: str, *, hint: str) -> None:
-    """Refuse what no runtime would take, in words for people."""
+    """Refuse arguments that the runtime would refuse."""
     from holon.model.errors import BadInputError
 
     if not text.strip():
@@ -139,7 +139,7 @@ def _require_text(text: str, what: str, *, hint: str) -> None:
 
 
 def _watched(target: Target, index: "JsonValue") -> "JsonValue":
-    """Look at the rebuild until it is done; say how far it has come."""
+    """Poll the rebuild until it is complete; print the progress."""
     import time
 
     while index.get("state") != "ready":

@@ -30,7 +30,7 @@ _NOT_WAITED: Final = ("too_many_waits", "runtime_ends")
 _BUDGET: Final = "budget_used_up"
 _HOLDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        _BUDGET: "a budget is used up",
+        _BUDGET: "a budget is exhausted",
         "provider_deferred": "the provider takes no more before then",
     }
 )
@@ -39,29 +39,31 @@ _HOLDS: Final[Mapping[str, str]] = MappingProxyType(
 @click.command()
 @click.argument("text")
 @click.option(
-    "--interject", is_flag=True, help="Into the running turn, at its next safe point, if one runs."
+    "--interject",
+    is_flag=True,
+    help="Deliver into the running turn, if any, at its next safe point.",
 )
 @click.option(
     "--idempotency-key",
     type=IDEMPOTENCY_KEY,
     metavar="KEY",
-    help="The same key with the same text is one message, however often it is sent.",
+    help="Repeated prompts with the same key and text are one message.",
 )
-@click.option("--wait", "waits", is_flag=True, help="Stay until the agent has answered.")
+@click.option("--wait", "waits", is_flag=True, help="Wait until the agent has answered.")
 @agent_options
 def prompt(
     target: Target, *, text: str, interject: bool, idempotency_key: str | None, waits: bool
 ) -> None:
-    """Say something to an agent of a running runtime.
+    """Send a prompt to an agent of a running runtime.
 
-    It is in the agent's queue, for good, when this command ends. The text - is read from stdin.
-    With --wait the answer is printed as well; Ctrl-C ends the waiting, not the work.
+    The prompt is durably queued when this command ends. The text - is read from stdin.
+    With --wait the answer is printed as well; Ctrl-C ends the wait, not the work.
 
     \b
     Exit codes:
       0  it is queued; with --wait, it was answered
-      1  no runtime runs, it declined, or the turn failed
-      2  the text or the options cannot be used
+      1  no runtime runs, it refused the prompt, or the turn failed
+      2  the text or the options are invalid
 
     \b
     Examples:
@@ -73,7 +75,7 @@ def prompt(
     """
     said = text_of(text)
     if not said.strip():
-        raise click.UsageError("there is nothing to say: the text is empty")
+        raise click.UsageError("the text is empty")
     body: dict[str, JsonValue] = {"text": said}
     if interject:
         body["interject"] = True
@@ -102,7 +104,7 @@ def _fresh_key() -> str:
 
 
 def _tell_if_held(target: Target, receipt: "JsonValue") -> bool:
-    """Say that a used-up budget keeps the message from being answered, if it is so."""
+    """Print that an exhausted budget delays the message, if so."""
     pace = target.read("status").get("pace") or {}
     until = pace.get("held_until") or (pace.get("used_up") or {}).get("until")
     if until is None:
@@ -135,13 +137,13 @@ def _show_answer(
     outcome = {"ok": is_well, "ended": ended, "brief": last, "briefs": briefs}
     target.show({**receipt, **outcome}, lambda: _answer_lines(briefs))
     if last is None and not target.as_json:
-        click.echo(f"holon: there is no answer: {ended}", err=True)
+        click.echo(f"holon: no answer: {ended}", err=True)
     if not is_well:
         sys.exit(exit_codes.FAILED)
 
 
 def _awaited(wait: Callable[[], "JsonValue"], *, is_told: bool) -> "JsonValue":
-    """Wait, one request after the other, until the message has ended; say what holds it up."""
+    """Repeat the waiting request until the message has ended; print what delays it."""
     told = set[tuple[str, str]]()
     while True:
         answer = as_object(_repeated(wait), "answered")
@@ -157,7 +159,7 @@ def _awaited(wait: Callable[[], "JsonValue"], *, is_told: bool) -> "JsonValue":
 
 
 def _repeated(wait: Callable[[], "JsonValue"]) -> "JsonValue":
-    """Send the request again while the runtime is away, for as long as a restart may take."""
+    """Repeat the request while the runtime is unavailable, for the duration of a restart."""
     from holon.client.connection import ForeignServerError, SilentRuntimeError
     from holon.client.control_client import ControlError
     from holon.client.endpoint import NoRuntimeError
@@ -179,7 +181,7 @@ def _repeated(wait: Callable[[], "JsonValue"]) -> "JsonValue":
 
 @contextmanager
 def _accepted(receipt: "JsonValue", see: str) -> Iterator[None]:
-    """Let who waits know, when the runtime goes away, that nothing need be sent again."""
+    """Report, if the runtime becomes unavailable, that the message is queued."""
     try:
         yield
     except Exception as error:

@@ -28,10 +28,10 @@ _task_id = click.argument("task_id", metavar="TASK", type=TEXT)
 
 
 class _RunsByDefault(click.Group):
-    """A group that takes what `run` takes itself, as it did in earlier versions."""
+    """A group that runs `run` if given its arguments without a command, as in earlier versions."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command in where there is a command line to run and none of ours."""
+        """Insert the command if none was given."""
         has_cmd = any(each == "--cmd" or each.startswith("--cmd=") for each in args)
         if has_cmd and args[0] not in self.commands:
             args = ["run", *args]
@@ -40,7 +40,7 @@ class _RunsByDefault(click.Group):
 
 @click.group(cls=_RunsByDefault)
 def task() -> None:
-    """Run, look at, feed and stop the background tasks of an agent.
+    """Start, list, control and stop the background tasks of an agent.
 
     \b
     Examples:
@@ -54,27 +54,27 @@ def task() -> None:
 @task.command("run")
 @click.argument("summary", type=LABEL)
 @click.option("--cmd", required=True, type=TEXT, metavar="COMMAND", help="The command line to run.")
-@click.option("--workdir", metavar="DIR", help="Where, inside the agent's workspace.")
-@click.option("--shell", metavar="PATH", help="By which shell.")
+@click.option("--workdir", metavar="DIR", help="The directory, inside the agent's workspace.")
+@click.option("--shell", metavar="PATH", help="The shell.")
 @click.option("--login", is_flag=True, help="As a login shell.")
-@click.option("--tty", is_flag=True, help="On a terminal of its own; it then takes input.")
+@click.option("--tty", is_flag=True, help="Run on a terminal; the task then accepts input.")
 @click.option(
     "--yield-time-ms",
     type=YIELD_TIME,
     metavar="MS",
-    help="Kept with the task: how long a call in the foreground would have waited for it.",
+    help="Stored with the task: how long a foreground call would have waited for it.",
 )
 @click.option(
     "--max-output-tokens",
     type=OUTPUT_TOKENS,
     metavar="TOKENS",
-    help="Kept with the task: how much of its output is worth showing.",
+    help="Stored with the task: how much of its output is shown.",
 )
 @agent_options
 def run(target: Target, /, *, summary: str, cmd: str, **how: "JsonValue") -> None:
     """Run a command in the background for an agent.
 
-    Its end is told to the agent. The task outlives this command, and a restart of the runtime.
+    The agent receives the result. The task survives this command and a restart of the runtime.
 
     \b
     Examples:
@@ -104,7 +104,7 @@ def _table(page: "JsonValue") -> list[str]:
 @page_options
 @calls("GET tasks", part="tasks", lines=_table)
 def list_tasks() -> None:
-    """List the tasks of an agent, those that run first.
+    """List the tasks of an agent, running ones first.
 
     \b
     Examples:
@@ -139,7 +139,7 @@ def _facts(answer: "JsonValue") -> list[str]:
 @_task_id
 @calls("GET tasks/{task_id}", lines=_facts)
 def status() -> None:
-    """Say where one task stands, and where its output is kept.
+    """Show the state of a task, and where its output is stored.
 
     \b
     Examples:
@@ -156,13 +156,13 @@ def status() -> None:
     type=click.IntRange(0),
     metavar="MS",
     show_default=str(_BLOCK_MS_DEFAULT),
-    help="How long --block waits at most.",
+    help="The maximum wait of --block.",
 )
 @agent_options
 def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None) -> None:
-    """Print what a task has written so far.
+    """Print the output of a task so far.
 
-    Long output is cut to its end; `holon task status` names the file that holds all of it.
+    Of long output only the end is printed; `holon task status` names the file with all of it.
 
     \b
     Examples:
@@ -171,19 +171,19 @@ def output(target: Target, *, task_id: str, block: bool, timeout_ms: int | None)
       holon task output task_01hx --json | jq .retrieval_status
     """
     if timeout_ms is not None and not block:
-        raise click.UsageError("--timeout-ms is for --block")
+        raise click.UsageError("--timeout-ms requires --block")
     wait_ms = _BLOCK_MS_DEFAULT if timeout_ms is None else timeout_ms
     answer = _awaited(target, f"tasks/{quoted(task_id)}/output", wait_ms if block else 0)
     target.show(answer, lambda: _output_lines(answer["task"]))
     if not target.as_json and answer["task"].get("output_truncated"):
         see = with_home(f"holon task status {task_id}{target.agent_flag}")
-        click.echo(f"holon: this is not all of it; see {see}", err=True)
+        click.echo(f"holon: the output is truncated; see {see}", err=True)
     if not target.as_json and answer.get("retrieval_status") in (_NOT_READY, _TIMEOUT):
         click.echo("holon: the task is still running", err=True)
 
 
 def _awaited(target: Target, tail: str, wait_ms: int) -> "JsonValue":
-    """Look at the output until it is all there, or the time is up."""
+    """Poll the output until it is complete or the time is up."""
     deadline_ns = time.monotonic_ns() + wait_ms * 1_000_000
     pause_ms = _FIRST_PAUSE_MS
     while True:
@@ -205,16 +205,16 @@ def _output_lines(shown: "JsonValue") -> Iterator[str]:
 
 @task.command("input")
 @_task_id
-@click.option("--text", required=True, help="What to type; Enter follows it.")
-@click.option("--no-enter", is_flag=True, help="Do not press Enter after it.")
+@click.option("--text", required=True, help="The input; Enter follows it.")
+@click.option("--no-enter", is_flag=True, help="Do not send Enter after it.")
 @agent_options
 def give_input(target: Target, *, task_id: str, text: str, no_enter: bool) -> None:
-    """Type something into a task that takes input.
+    """Send input to a task that accepts it.
 
     \b
     Exit codes:
-      0  the task has it
-      1  it was not taken: the task has ended, or takes none
+      0  the task received it
+      1  it was refused: the task has ended, or accepts no input
 
     \b
     Examples:
@@ -252,7 +252,7 @@ def _stopped(answer: "JsonValue") -> list[str]:
 @_task_id
 @calls("POST tasks/{task_id}/stop", part="task_id", lines=_stopped)
 def stop() -> None:
-    """End a task; asked a second time, it is ended by force.
+    """Stop a task; a second stop kills it.
 
     \b
     Examples:

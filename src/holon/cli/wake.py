@@ -34,10 +34,10 @@ class _TimerOptions(TypedDict):
 
 
 class _CreatesByDefault(click.Group):
-    """A group that takes the options of `create` itself."""
+    """A group that runs `create` if given its options without a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command in where there are only its options."""
+        """Insert the command if only its options were given."""
         if args and args[0].startswith("-") and args[0] not in ctx.help_option_names:
             args = ["create", *args]
         return super().parse_args(ctx, args)
@@ -45,7 +45,7 @@ class _CreatesByDefault(click.Group):
 
 @click.group(cls=_CreatesByDefault)
 def timer() -> None:
-    """Wake an agent after a while, once or again and again.
+    """Wake an agent at a time, once or repeatedly.
 
     \b
     Examples:
@@ -55,30 +55,32 @@ def timer() -> None:
 
 
 @timer.command()
-@click.option("--after-ms", type=TIMER_AFTER, metavar="MS", help="In how long it first fires.")
-@click.option("--every-ms", type=TIMER_EVERY, metavar="MS", help="How often it fires from then on.")
+@click.option("--after-ms", type=TIMER_AFTER, metavar="MS", help="The delay until it first fires.")
+@click.option("--every-ms", type=TIMER_EVERY, metavar="MS", help="The interval from then on.")
 @click.option(
     "--cron",
     "expression",
     metavar="EXPR",
-    help="When it fires, again and again: minute, hour, day of the month, month, day of the week.",
+    help="When it fires: minute, hour, day of the month, month, day of the week.",
 )
 @click.option(
     "--zone",
     metavar="TZ",
     show_default="UTC",
-    help="The time zone --cron is meant in, such as Europe/Berlin.",
+    help="The time zone of --cron, such as Europe/Berlin.",
 )
-@click.option("--summary", type=LABEL, metavar="TEXT", help="What the agent is told when it fires.")
+@click.option(
+    "--summary", type=LABEL, metavar="TEXT", help="The text the agent gets when it fires."
+)
 @agent_options
 def create(target: Target, /, **asked: Unpack[_TimerOptions]) -> None:
-    """Set a timer for an agent: after a while, or by a cron expression.
+    """Set a timer for an agent: after a delay, or by a cron expression.
 
     \b
     Exit codes:
       0  the timer is set
-      1  the runtime refused it, or cannot be reached
-      2  the options do not go together, or the expression or the zone is not one
+      1  the runtime refused it or cannot be reached
+      2  the options contradict each other, or the expression or the zone is invalid
 
     \b
     Examples:
@@ -102,19 +104,19 @@ def create(target: Target, /, **asked: Unpack[_TimerOptions]) -> None:
 
 
 def _require_one_form(asked: _TimerOptions) -> None:
-    """Refuse what is no timer, whoever would be asked for it."""
+    """Refuse an invalid combination of timer options."""
     if asked["every_ms"] is not None and not (asked["after_ms"] or asked["expression"]):
         raise click.UsageError("--every-ms needs --after-ms: when it first fires")
     if (asked["after_ms"] is None) == (asked["expression"] is None):
-        raise click.UsageError("give --after-ms or --cron, one of the two")
+        raise click.UsageError("give either --after-ms or --cron")
     if asked["expression"] is None and asked["zone"] is not None:
-        raise click.UsageError("--zone is for --cron")
+        raise click.UsageError("--zone requires --cron")
     if asked["expression"] is not None and asked["every_ms"] is not None:
-        raise click.UsageError("--every-ms is for --after-ms; --cron repeats by itself")
+        raise click.UsageError("--every-ms requires --after-ms; --cron repeats anyway")
 
 
 def _created(target: Target, body: "dict[str, JsonValue]") -> "JsonValue":
-    """Have the timer made; a schedule the runtime cannot read is a slip of the command line."""
+    """Create the timer; an invalid schedule is reported as bad usage."""
     from holon.client.control_client import ControlError
 
     given = {name: value for name, value in body.items() if value is not None}
@@ -137,7 +139,7 @@ def _told(answer: "JsonValue") -> list[str]:
 
 
 def _rhythm(timer: "JsonValue") -> str:
-    """How it repeats: a span, or an expression with the zone it is meant in."""
+    """Return how it repeats: an interval, or a cron expression with its time zone."""
     from holon.cli.console.output import span
 
     if timer.get("expression") is None:
@@ -163,7 +165,7 @@ def _timer_table(page: "JsonValue") -> list[str]:
 @page_options
 @calls("GET timers", part="timers", lines=_timer_table)
 def list_timers() -> None:
-    """List the timers of an agent, those that will fire first.
+    """List the timers of an agent, active ones first.
 
     \b
     Examples:
@@ -176,7 +178,7 @@ def list_timers() -> None:
 @click.argument("timer_id", metavar="TIMER", type=TEXT)
 @calls("POST timers/{timer_id}/cancel", part="timer", lines=_told)
 def cancel() -> None:
-    """Cancel a timer; it is silent from then on.
+    """Cancel a timer; it no longer fires.
 
     \b
     Examples:
@@ -186,7 +188,7 @@ def cancel() -> None:
 
 @click.group()
 def trigger() -> None:
-    """Show, replace and take back the address at which others wake an agent.
+    """Show, rotate and revoke the address at which external systems wake an agent.
 
     \b
     Examples:
@@ -199,9 +201,9 @@ def trigger() -> None:
 @trigger.command("list")
 @agent_options
 def list_triggers(target: Target) -> None:
-    """List the triggers of an agent: who may wake it, and how often that happened.
+    """List the triggers of an agent, and how often each was used.
 
-    No address is shown; that is `holon trigger url`.
+    Addresses are masked; see `holon trigger url`.
 
     \b
     Examples:
@@ -232,12 +234,12 @@ def _trigger_table(found: "JsonValue") -> list[str]:
 def url(target: Target) -> None:
     """Print the address of an agent's trigger.
 
-    Whoever has it can wake the agent, and nothing else: keep it like a password.
+    A holder of the address can wake the agent, and nothing else: protect it like a password.
 
     \b
     Exit codes:
-      0  here it is
-      1  no runtime runs, or the address was taken back
+      0  success
+      1  no runtime runs, or the address was revoked
 
     \b
     Examples:
@@ -252,7 +254,7 @@ def url(target: Target) -> None:
 @trigger.command()
 @agent_options
 def rotate(target: Target) -> None:
-    """Give an agent's trigger a new address; every earlier one is void.
+    """Rotate an agent's trigger to a new address; all earlier ones become invalid.
 
     \b
     Examples:
@@ -265,7 +267,7 @@ def rotate(target: Target) -> None:
 @trigger.command()
 @agent_options
 def revoke(target: Target) -> None:
-    """Take the address of an agent's trigger back, until it is rotated.
+    """Revoke the address of an agent's trigger until it is rotated.
 
     \b
     Examples:

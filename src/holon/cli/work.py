@@ -20,7 +20,7 @@ _PLAN_STATUSES: Final = ("draft", "ready", "needs_input")
 
 @click.group("work-item")
 def work_item() -> None:
-    """See and steer the work items of an agent.
+    """List and manage the work items of an agent.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def list_items() -> None:
 @_item_id
 @calls("GET work-items/{item_id}", lines=_item_lines)
 def get() -> None:
-    """Show one work item: its state, what it waits for, its plan and its checklist.
+    """Show a work item: its state, what it waits for, its plan and its checklist.
 
     \b
     Examples:
@@ -108,7 +108,7 @@ def get() -> None:
 @click.argument("objective", type=OBJECTIVE)
 @calls("POST work-items", part="work_item", lines=_told)
 def create() -> None:
-    """Give an agent something to do, when it comes to it.
+    """Add a work item to an agent.
 
     \b
     Examples:
@@ -121,7 +121,7 @@ def create() -> None:
 @_item_id
 @calls("POST work-items/{item_id}/pick", part="work_item", lines=_told)
 def pick() -> None:
-    """Make a work item the one the agent is at.
+    """Make a work item the agent's current one.
 
     \b
     Examples:
@@ -133,7 +133,7 @@ def pick() -> None:
 @_item_id
 @calls("POST work-items/{item_id}/complete", part="work_item", lines=_told)
 def complete() -> None:
-    """Mark a work item as done, for good.
+    """Complete a work item. This is final.
 
     \b
     Examples:
@@ -143,15 +143,15 @@ def complete() -> None:
 
 @work_item.command("update")
 @_item_id
-@click.option("--objective", type=OBJECTIVE, metavar="TEXT", help="What it is about now.")
-@click.option("--plan-status", type=click.Choice(_PLAN_STATUSES), help="How far its plan has come.")
-@click.option("--blocked-by", type=LABEL, metavar="TEXT", help="What keeps it from going on.")
-@click.option("--unblock", is_flag=True, help="Nothing keeps it from going on any more.")
+@click.option("--objective", type=OBJECTIVE, metavar="TEXT", help="The new objective.")
+@click.option("--plan-status", type=click.Choice(_PLAN_STATUSES), help="The state of its plan.")
+@click.option("--blocked-by", type=LABEL, metavar="TEXT", help="What blocks it.")
+@click.option("--unblock", is_flag=True, help="Remove the block.")
 @click.option(
     "--recheck-after-ms",
     type=TIMER_AFTER,
     metavar="MS",
-    help="With --blocked-by: in how long the agent looks at it again.",
+    help="With --blocked-by: when the agent is reminded of it.",
 )
 @agent_options
 def update(
@@ -163,7 +163,7 @@ def update(
     unblock: bool,
     **changes: "JsonValue",
 ) -> None:
-    """Say what has changed about a work item; what is left out stays.
+    """Update a work item; omitted fields are unchanged.
 
     \b
     Examples:
@@ -174,12 +174,12 @@ def update(
     if unblock and blocked_by is not None:
         raise click.UsageError("give --blocked-by or --unblock, not both")
     if changes["recheck_after_ms"] is not None and blocked_by is None:
-        raise click.UsageError("--recheck-after-ms is for --blocked-by")
+        raise click.UsageError("--recheck-after-ms requires --blocked-by")
     body = {name: value for name, value in changes.items() if value is not None}
     if unblock or blocked_by is not None:
         body["blocked_by"] = blocked_by
     if not body:
-        raise click.UsageError("say what has changed; see holon work-item update --help")
+        raise click.UsageError("give at least one change; see holon work-item update --help")
     tail = f"work-items/{quoted(item_id)}"
     answer = target.control(tail, body, part="work_item", method="PATCH")
     target.show(answer, lambda: _told(answer))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def workspace() -> None:
-    """See and choose the directories an agent works in.
+    """List and choose the directories an agent works in.
 
     \b
     Examples:
@@ -32,7 +32,7 @@ def workspace() -> None:
 @workspace.command("list")
 @agent_options
 def list_workspaces(target: Target) -> None:
-    """List the workspaces of an agent, and mark the one it is in.
+    """List the workspaces of an agent, and mark the current one.
 
     \b
     Examples:
@@ -47,10 +47,10 @@ def list_workspaces(target: Target) -> None:
 @click.argument("path", metavar="PATH", type=PathParam())
 @agent_options
 def attach(target: Target, *, path: str) -> None:
-    """Let an agent work in a directory, from its next command on.
+    """Set the directory an agent works in, from its next command on.
 
-    The workspace is the git repository the directory lies in, or else the directory itself. What
-    runs already stays where it is.
+    The workspace is the git repository that contains the directory, or else the directory itself.
+    Running commands are not affected.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def attach(target: Target, *, path: str) -> None:
 @workspace.command("exit")
 @agent_options
 def leave(target: Target) -> None:
-    """Bring an agent home; the workspace stays attached.
+    """Leave the current workspace for the agent's home; it stays attached.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def leave(target: Target) -> None:
 @click.argument("workspace_id", metavar="ID", type=TEXT)
 @agent_options
 def detach(target: Target, *, workspace_id: str) -> None:
-    """Make an agent forget a workspace it is not in. No file is touched.
+    """Remove a workspace the agent is not in from its list. No file is changed.
 
     \b
     Examples:

@@ -36,21 +36,21 @@ _NOBODY: Final = (ConnectionRefusedError, FileNotFoundError)
 
 
 class ForeignServerError(HolonError):
-    """Somebody is there, and it is not a runtime of ours."""
+    """The server is not a Holon runtime, or belongs to another user."""
 
     code = "foreign_server"
     hint = "see who it is; nothing was changed"
 
 
 class SilentRuntimeError(HolonError):
-    """Somebody is there, and did not answer in time."""
+    """The runtime did not respond in time."""
 
     code = "silent_runtime"
     hint = "look at: holon daemon status, holon daemon logs"
 
 
 class HttpResponse:
-    """What came back; the body is read as it is needed."""
+    """A response; its body is read on demand."""
 
     def __init__(self, status: int, pieces: Iterator[bytes]) -> None:
         self.status = status
@@ -61,7 +61,7 @@ class HttpResponse:
         return self._pieces
 
     def read(self, bytes_max: int) -> bytes:
-        """Return the body, or its beginning."""
+        """Return the body, up to a bound."""
         content = bytearray()
         for piece in self._pieces:
             content += piece
@@ -71,7 +71,7 @@ class HttpResponse:
 
 
 class Connection:
-    """Good for one request."""
+    """A connection for one request."""
 
     def __init__(self, endpoint: Endpoint, *, timeout_s: float) -> None:
         self._endpoint = endpoint
@@ -82,7 +82,7 @@ class Connection:
     def send(
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes = b""
     ) -> HttpResponse:
-        """Send a request and return the beginning of its answer."""
+        """Send a request and return the response, with its body unread."""
         lines = {"Host": _host_name(self._endpoint), **_credentials(self._endpoint), **headers}
         if body or method not in ("GET", "HEAD"):
             lines["Content-Length"] = str(len(body))
@@ -95,18 +95,18 @@ class Connection:
         while parser.head is None:
             heard = self._socket.recv(RECEIVE_BYTES)
             if not heard:
-                raise NotHttpError("it hung up without an answer")
+                raise NotHttpError("it closed the connection without a response")
             came = parser.feed(heard)
         self._socket.settimeout(self._timeout_s)
         return HttpResponse(parser.head.status, _pieces(self._socket, parser, came))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
 
     def _patience_s(self, method: str) -> float:
-        """How long the beginning of an answer may take."""
+        """Return the timeout of the response head."""
         if method != "GET" or not isinstance(self._endpoint, UnixEndpoint):
             return self._timeout_s
         return min(self._timeout_s, CLIENT_READ_MS_MAX / SECOND_MS)
@@ -132,7 +132,7 @@ class Connection:
 
 
 def _pieces(made: socket.socket, parser: ResponseParser, came: bytes) -> Iterator[bytes]:
-    """Yield the body of an answer, of which the beginning may have come with the head."""
+    """Yield the body; its beginning may have arrived with the head."""
     while True:
         if came:
             yield came
@@ -148,11 +148,11 @@ def _wrapped(made: socket.socket, host: str) -> socket.socket:
 
 
 def _request(first: str, lines: Mapping[str, str]) -> bytes:
-    """The head of a request; whatever could end a line early is refused."""
+    """Return the head of a request; values with line breaks are refused."""
     text = "\r\n".join([first, *(f"{name}: {value}" for name, value in lines.items())])
     parts = [first, *lines.values()]
     if first.count(" ") != 2 or not all(part.isascii() and part.isprintable() for part in parts):
-        raise BadEndpointError("a path, a token or a header holds a character it cannot hold")
+        raise BadEndpointError("invalid character in a path, token or header")
     return f"{text}\r\n\r\n".encode("ascii")
 
 
@@ -171,23 +171,21 @@ def _credentials(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def connection_errors(endpoint: Endpoint) -> Iterator[None]:
-    """Turn what sockets raise into errors that say what to do."""
+    """Translate socket errors to client errors."""
     where = shown(endpoint)
     try:
         yield
     except _NOBODY:
-        raise NoRuntimeError(f"no runtime answers on {where}", hint=START_ONE) from None
+        raise NoRuntimeError(f"no runtime responds on {where}", hint=START_ONE) from None
     except TimeoutError:
-        raise SilentRuntimeError(f"the service on {where} does not answer") from None
+        raise SilentRuntimeError(f"the service on {where} does not respond") from None
     except NotHttpError as error:
-        raise ForeignServerError(
-            f"what answers on {where} is not a Holon runtime: {error}"
-        ) from None
+        raise ForeignServerError(f"the server on {where} is not a Holon runtime: {error}") from None
     except OSError as error:
         why = error.strerror or str(error)
         raise SilentRuntimeError(f"the connection to {where} broke: {why}") from None
 
 
 def shown(endpoint: Endpoint) -> str:
-    """Return where it is, for a person."""
+    """Return the address as text."""
     return str(endpoint.path) if isinstance(endpoint, UnixEndpoint) else endpoint.shown()

@@ -33,7 +33,7 @@ _OK: Final = range(200, 300)
 
 
 class ControlError(HolonError):
-    """The runtime understood and declined."""
+    """The runtime refused the request."""
 
     code = "refused"
 
@@ -44,7 +44,7 @@ class ControlError(HolonError):
 
 
 class ControlClient:
-    """Calls one runtime; a connection for each call, so nothing has to be closed."""
+    """Calls one runtime, with a connection per call, so nothing has to be closed."""
 
     def __init__(
         self, endpoint: Endpoint, *, timeout_s: float = CLIENT_ANSWER_MS_MAX / SECOND_MS
@@ -63,22 +63,22 @@ class ControlClient:
         query: Query | None = None,
         idempotency_key: str | None = None,
     ) -> T:
-        """Send a request and return its answer; raises ControlError when it was declined."""
+        """Send a request and return the response; raises ControlError if it was refused."""
         extra = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         data = None if body is None else encode(body)
         return self._decoded(self._sent(method, _target(path, query), data, extra), returns)
 
     def get(self, path: str, returns: type[T], *, query: Query | None = None) -> T:
-        """Ask for something."""
+        """Send a GET request and decode the response."""
         return self.call("GET", path, returns, query=query)
 
     def get_json(self, path: str, *, query: Query | None = None) -> JsonValue:
-        """Ask for something and take it as it comes."""
+        """Send a GET request and return the decoded JSON."""
         content = self._sent("GET", _target(path, query), None, {})
         try:
             return msgspec.json.decode(content)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise ForeignServerError(f"{shown(self.endpoint)} did not answer with JSON") from None
+            raise ForeignServerError(f"{shown(self.endpoint)} did not respond with JSON") from None
 
     def post(
         self,
@@ -88,14 +88,14 @@ class ControlClient:
         *,
         idempotency_key: str | None = None,
     ) -> T:
-        """Ask that something be done."""
+        """Send a POST request and decode the response."""
         return self.call("POST", path, returns, body=body, idempotency_key=idempotency_key)
 
     @contextmanager
     def open_stream(
         self, path: str, query: Query | None, *, timeout_s: float
     ) -> Iterator[HttpResponse]:
-        """Give the answer to a request whose end nobody knows while the block runs."""
+        """Open a streaming response while the block runs."""
         connection = Connection(self.endpoint, timeout_s=timeout_s)
         with closing(connection), connection_errors(self.endpoint):
             accept = {"Accept": "text/event-stream"}
@@ -128,8 +128,8 @@ class ControlClient:
             return decode(content, returns)
         except DecodeError as error:
             raise ForeignServerError(
-                f"{shown(self.endpoint)} answered something else than asked: {error.message}",
-                hint="is it a runtime of another version?",
+                f"{shown(self.endpoint)} sent an unexpected response: {error.message}",
+                hint="it may be a runtime of another version",
             ) from None
 
     def _prefixed(self, target: str) -> str:
@@ -142,7 +142,7 @@ def _target(path: str, query: Query | None) -> str:
 
 
 def _refusal(status: int, content: bytes) -> ControlError:
-    """What the runtime said, as far as it can be read."""
+    """Return the error body of the runtime, as far as it can be decoded."""
     try:
         found = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -23,27 +23,27 @@ _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class NoRuntimeError(HolonError):
-    """Nobody is there to talk to."""
+    """No runtime is running."""
 
     code = "no_runtime"
     hint = START_ONE
 
 
 class BadEndpointError(BadInputError):
-    """The address of a runtime cannot be read."""
+    """The address of a runtime is invalid."""
 
     code = "bad_endpoint"
     hint = "write it as http://127.0.0.1:7878 or unix:/path/to/holon.sock"
 
 
 class UnixEndpoint(NamedTuple):
-    """A socket file; the kernel vouches for both sides."""
+    """A Unix socket; the kernel authenticates both sides."""
 
     path: Path
 
 
 class TcpEndpoint(NamedTuple):
-    """An address, and the token that opens it."""
+    """A TCP address with its token."""
 
     host: str
     port: int
@@ -52,7 +52,7 @@ class TcpEndpoint(NamedTuple):
     prefix: str = ""  # of every path, behind a proxy
 
     def shown(self) -> str:
-        """The address, for a person."""
+        """Return the address as a URL."""
         scheme = "https" if self.secure else "http"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}{self.prefix}"
@@ -62,7 +62,7 @@ Endpoint: TypeAlias = UnixEndpoint | TcpEndpoint
 
 
 class EndpointOptions(NamedTuple):
-    """What was said about it by hand."""
+    """The explicit endpoint options of a command."""
 
     connect: str | None = None
     token: str | None = None
@@ -70,7 +70,7 @@ class EndpointOptions(NamedTuple):
 
 
 def find_endpoint(home: Path, wanted: EndpointOptions, environ: Mapping[str, str]) -> Endpoint:
-    """Return where to call, or raise NoRuntimeError, BadEndpointError or BadTokenError."""
+    """Find the endpoint, or raise NoRuntimeError, BadEndpointError or BadTokenError."""
     files = RunPaths(home)
     if wanted.connect is not None:
         return _named(wanted.connect, files, wanted, environ)
@@ -80,7 +80,7 @@ def find_endpoint(home: Path, wanted: EndpointOptions, environ: Mapping[str, str
         return UnixEndpoint(files.socket)
     if address := _written_down(files):
         return _named(f"http://{address}", files, wanted, environ)
-    raise NoRuntimeError(f"no runtime serves {home}")
+    raise NoRuntimeError(f"no runtime is running for {home}")
 
 
 def _named(
@@ -92,10 +92,10 @@ def _named(
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise BadEndpointError(f"{address!r} is not the address of a runtime") from None
+        raise BadEndpointError(f"{address!r} is not a runtime address") from None
     plain = not (parts.query or parts.fragment or parts.username or parts.password)
     if parts.scheme not in _PORTS or not parts.hostname or not plain:
-        raise BadEndpointError(f"{address!r} is not the address of a runtime")
+        raise BadEndpointError(f"{address!r} is not a runtime address")
     found = TcpEndpoint(
         host=_EVERYWHERE.get(parts.hostname, parts.hostname),
         port=_PORTS[parts.scheme] if port is None else port,
@@ -122,7 +122,7 @@ def _token(
 
 # Imported where they are needed: most commands find the socket file and need neither.
 def _written_down(files: RunPaths) -> str | None:
-    """The address the home's runtime says it has, while it lives."""
+    """Return the recorded address of the home's runtime, if that process is alive."""
     from holon.adapters.exec.process_table import is_living
     from holon.adapters.system.run_files import RunFiles
 

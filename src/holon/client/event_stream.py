@@ -41,7 +41,7 @@ def follow(
     query: Query | None = None,
     cursor: str = "after_seq",
 ) -> Iterator[SseEvent]:
-    """Yield events as they happen; `cursor` is the query parameter a stream is resumed with."""
+    """Yield events as they happen; `cursor` is the query parameter that resumes a stream."""
     asked, idle_s = dict(query or {}), CLIENT_STREAM_IDLE_MS_MAX / SECOND_MS
     broken_count, came_through = 0, False
     while True:
@@ -67,7 +67,7 @@ def follow(
 
 
 def _epoch_of(event: SseEvent) -> str | None:
-    """The timeline of an event; a runtime of an older version says nothing of it."""
+    """Return the epoch of an event; an older runtime sends none."""
     try:
         told = msgspec.json.decode(event.data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -77,7 +77,7 @@ def _epoch_of(event: SseEvent) -> str | None:
 
 
 def envelope_of(event: SseEvent) -> JsonValue:
-    """Return the event a runtime sent, or raise ForeignServerError for what is none."""
+    """Decode an event, or raise ForeignServerError."""
     try:
         found = msgspec.json.decode(event.data)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -86,8 +86,8 @@ def envelope_of(event: SseEvent) -> JsonValue:
     is_whole = type(told.get("event_seq")) is int and isinstance(told.get("payload"), dict)
     if not is_whole or not all(isinstance(told.get(name), str) for name in _TEXTS):
         raise ForeignServerError(
-            "the stream holds something that is no event",
-            hint="is it a runtime of another version, or another program?",
+            "the stream contains invalid events",
+            hint="it may be a runtime of another version, or another program",
         )
     return told
 

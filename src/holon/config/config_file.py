@@ -38,7 +38,7 @@ class UnknownSettingError(BadConfigError):
 
 
 class BadSettingError(BadConfigError):
-    """The value of a setting does not fit it."""
+    """The value is not of the setting's type."""
 
     code = "bad_setting"
 
@@ -50,7 +50,7 @@ class BadConfigFileError(BadConfigError):
 
 
 def first_of(faults: Iterable[BadConfigError]) -> BadConfigError | None:
-    """Return the first fault, saying how many more there are; nothing when there is none."""
+    """Return the first fault with the number of further ones, or None."""
     found = list(faults)
     if len(found) < 2:
         return found[0] if found else None
@@ -62,7 +62,7 @@ _VALUE_LINES_MAX: Final = 64  # how far below its key a value may end and still 
 
 
 class ConfigText(Record, frozen=True, kw_only=True):
-    """The file as it was found."""
+    """The parsed file."""
 
     path: Path
     values: Mapping[str, JsonValue]
@@ -73,7 +73,7 @@ class ConfigText(Record, frozen=True, kw_only=True):
         yield from leaves_of(self.values)
 
     def where(self, path: tuple[str, ...]) -> str:
-        """Return `config.toml:3`, with the folder; without a line where that is hard to say."""
+        """Return `<path>:<line>`, or the path alone if the line is unknown."""
         line = self.lines.get(path)
         return str(self.path) if line is None else f"{self.path}:{line}"
 

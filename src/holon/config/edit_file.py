@@ -71,8 +71,8 @@ def _edit(home: Path, edits: Mapping[_Path, JsonValue]) -> None:
         new = _edited(path, old, edits)
         if dict(leaves_of(tomllib.loads(new.decode()))) != _wanted(before.values, edits):
             raise BadConfigFileError(
-                f"{path} is laid out in a way that cannot be edited safely",
-                hint="edit it by hand; nothing was changed",
+                f"{path} has a layout that cannot be edited safely",
+                hint="edit it with an editor; nothing was changed",
             )
         if len(new) > CONFIG_FILE_BYTES_MAX:
             raise BadConfigFileError(f"{path} would grow beyond {CONFIG_FILE_BYTES_MAX} bytes")
@@ -96,7 +96,7 @@ def _edited(path: Path, old: bytes, edits: Mapping[_Path, JsonValue]) -> bytes:
         tomllib.loads(new)
     except (TOMLKitError, tomllib.TOMLDecodeError) as error:
         raise BadConfigFileError(
-            f"{path} cannot be edited: {error}", hint="edit it by hand; nothing was changed"
+            f"{path} cannot be edited: {error}", hint="edit it with an editor; nothing was changed"
         ) from None
     return new.encode()
 
@@ -122,7 +122,7 @@ def _table_above(document: _Table, path: _Path) -> _Table:
         below = table[part]
         if not isinstance(below, MutableMapping):
             raise UnknownSettingError(
-                f"{dotted(path)} cannot be set: the file says {dotted(path[:depth])} is a value",
+                f"{dotted(path)} cannot be set: in the file, {dotted(path[:depth])} is a value",
                 hint=f"run: holon config unset {dotted(path[:depth])}",
             )
         table = below
@@ -139,7 +139,7 @@ def _holds(table: Mapping[str, JsonValue], path: _Path) -> bool:
 
 
 def _remove(document: _Table, path: _Path) -> None:
-    """Take the value out, and the tables that are empty without it and hold no comment."""
+    """Remove the value, and the tables that are then empty and hold no comment."""
     if not _holds(document, path):
         return
     tables = [document]

@@ -33,7 +33,7 @@ _FAMILY: Final = re.compile(rf"{PREFIX}([A-Z0-9][A-Z0-9_]*)_({'|'.join(FAMILIES)
 
 
 def callback_base_url(environ: Mapping[str, str]) -> str | None:
-    """Return what trigger URLs are to begin with, if the operator says so."""
+    """Return the configured base of trigger URLs, if any."""
     return environ.get(CALLBACK_BASE_URL) or None
 
 
@@ -63,8 +63,8 @@ def read_family(name: str, providers: Iterable[str]) -> tuple[str, str] | None:
 
 
 def unknown_names(environ: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
-    """Return the variables that look like a slip, each with the name that may have been meant."""
-    import difflib  # only those who look for slips need it
+    """Return the variables that look misspelled, each with the closest known name."""
+    import difflib  # imported only for this check
 
     names = [*known, *OTHER_NAMES]
     strange = [

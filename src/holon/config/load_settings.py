@@ -55,7 +55,7 @@ from holon.ports.journal import LogLevel
 
 
 class SourceKind(StrEnum):
-    """Who gave a value; a later one wins."""
+    """The source of a value; a later one takes precedence."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -64,7 +64,7 @@ class SourceKind(StrEnum):
 
 
 class SettingValue(KnownValue, frozen=True, kw_only=True):
-    """A value in force."""
+    """An effective value."""
 
     source: SourceKind
     where: str | None = None  # the file with its line, the variable, the flag
@@ -87,14 +87,14 @@ class Settings(Record, frozen=True, kw_only=True):
 
 
 class Inspection(Record, frozen=True, kw_only=True):
-    """What could be read of a configuration, and what could not."""
+    """The valid settings of a configuration, and its faults."""
 
     settings: Settings
     faults: tuple[BadConfigError, ...] = ()
 
 
 class _Candidate(Record, frozen=True, kw_only=True):
-    """A value a source has for a setting, not yet read."""
+    """An unparsed value of a source."""
 
     key: SettingKey
     raw: JsonValue
@@ -108,7 +108,7 @@ _Found = _Candidate | BadConfigError
 def load_settings(
     home: Path, environ: Mapping[str, str], flags: Mapping[str, str] | None = None
 ) -> Settings:
-    """Return the settings in force, or raise BadConfigError (FileUnusableError for the disk)."""
+    """Return the effective settings, or raise BadConfigError or FileUnusableError."""
     inspection = inspect_settings(home, environ, flags)
     fault = first_of(inspection.faults)
     if fault is not None:
@@ -119,7 +119,7 @@ def load_settings(
 def inspect_settings(
     home: Path, environ: Mapping[str, str], flags: Mapping[str, str] | None = None
 ) -> Inspection:
-    """Return what fits and what does not; only a file that cannot be read at all is raised."""
+    """Return the valid settings and all faults; raises only for an unreadable file."""
     config = read_config(home)
     known = {str(value.key): value for value in _defaults()}
     faults: list[BadConfigError] = []
@@ -151,7 +151,7 @@ def inspect_settings(
 
 
 def read_text(key: SettingKey, text: str, *, where: str) -> PlainValue:
-    """Return the value a person typed for a setting, or raise BadSettingError."""
+    """Parse a typed value of a setting, or raise BadSettingError."""
     try:
         return key.setting.value_type.from_text(text)
     except InvalidValueError as unfit:
@@ -239,7 +239,7 @@ def _contradicting_budgets(known: Mapping[str, SettingValue]) -> Iterator[BadCon
         yield BadSettingError(
             f"{usual.key}: {budget.default_tokens} (from {usual.where}) is more than"
             f" runtime.max_tool_output_tokens allows, which is {budget.tokens_max}",
-            hint="lower the one or raise the other",
+            hint="lower one or raise the other",
         )
 
 
@@ -248,8 +248,8 @@ def _contradicting_folders(known: Mapping[str, SettingValue]) -> Iterator[BadCon
     replay = known.get("runtime.provider_replay_dir")
     if record is not None and replay is not None:
         yield BadSettingError(
-            f"exchanges cannot be both recorded (from {record.where}) and played back"
-            f" (from {replay.where})",
+            f"exchanges cannot be recorded (from {record.where}) and replayed"
+            f" (from {replay.where}) at the same time",
             hint="unset one of the two",
         )
 
@@ -259,7 +259,7 @@ _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def config_fingerprint(settings: Settings, started_with: Mapping[str, str | int | None]) -> str:
-    """Return what stands for these settings together with how the server was started."""
+    """Return the fingerprint of the settings and the start options."""
     values = {key: value.value for key, value in settings.values.items()}
     told = _ENCODER.encode({"settings": values, "started_with": dict(started_with)})
     return hashlib.sha256(told).hexdigest()[:_CHARS]

@@ -31,8 +31,8 @@ from holon.model.tasks import TaskQuota
 from holon.model.work import ReminderPolicy
 from holon.ports.journal import LogLevel
 
-# What a credential is when nobody said: what the source usually holds.
-_KINDS_MEANT: Final = {
+# The default kind of a credential, by its source.
+_DEFAULT_KINDS: Final = {
     CredentialSource.ENV: CredentialKind.API_KEY,
     CredentialSource.PROFILE: CredentialKind.API_KEY,
     CredentialSource.PROCESS: CredentialKind.API_KEY,
@@ -51,7 +51,7 @@ class KnownValue(Record, frozen=True, kw_only=True):
 
 
 class _Values:
-    """Values by key, with their type said at the place of use."""
+    """Typed access to values by key."""
 
     def __init__(self, known: Mapping[str, KnownValue]) -> None:
         self._known = known
@@ -82,7 +82,7 @@ class _Values:
 
 
 def plane_of(known: Mapping[str, KnownValue]) -> ProviderResolverSettings:
-    """Return what the provider plane is built from."""
+    """Return the settings of the model providers."""
     values = _Values(known)
     default = values.get("model.default", str)
     seconds = values.sure("runtime.provider_http_timeout_seconds", int)
@@ -132,7 +132,7 @@ def _budget(values: _Values, scope: str) -> Budget:
 
 
 def reminders_of(known: Mapping[str, KnownValue]) -> ReminderPolicy:
-    """Return how patient the runtime is with a model that leaves its work item untouched."""
+    """Return when a model is reminded of an untouched work item."""
     values = _Values(known)
     return ReminderPolicy(
         rounds_count=values.sure("runtime.work_item_reminder.rounds", int),
@@ -160,7 +160,7 @@ def output_budget_of(known: Mapping[str, KnownValue]) -> OutputBudget:
 
 
 def log_level_of(known: Mapping[str, KnownValue]) -> LogLevel:
-    """Return from which level on a service writes into its log."""
+    """Return the log level of a service."""
     return LogLevel(_Values(known).sure("runtime.log_level", str))
 
 
@@ -220,17 +220,17 @@ def _provider(fields: Mapping[str, PlainValue]) -> ProviderSetting:
 def _auth(fields: Mapping[str, PlainValue]) -> ProviderAuth | None:
     if not any(field.startswith("auth.") for field in fields):
         return None
-    source = CredentialSource(_text(fields, "auth.source") or _source_meant(fields))
+    source = CredentialSource(_text(fields, "auth.source") or _default_source(fields))
     return ProviderAuth(
         source=source,
-        kind=CredentialKind(_text(fields, "auth.kind") or _KINDS_MEANT[source]),
+        kind=CredentialKind(_text(fields, "auth.kind") or _DEFAULT_KINDS[source]),
         env=_text(fields, "auth.env"),
         profile=_text(fields, "auth.profile"),
         external=_text(fields, "auth.external"),
     )
 
 
-def _source_meant(fields: Mapping[str, PlainValue]) -> CredentialSource:
+def _default_source(fields: Mapping[str, PlainValue]) -> CredentialSource:
     """Return where a credential is looked up when only its name, or only its kind, is given."""
     if "auth.profile" in fields:
         return CredentialSource.PROFILE

@@ -26,7 +26,7 @@ _ALL_SHOWN: Final = "`holon config schema` lists every key"
 
 
 class SettingKey(Record, frozen=True):
-    """One setting; of one provider or model where the row stands for many."""
+    """A setting; with the name of a provider, model or source if the row is a family."""
 
     setting: Setting
     name: str | None = None
@@ -60,7 +60,7 @@ def _quoted(part: str) -> str:
 
 
 def find_key(text: str) -> SettingKey:
-    """Return the setting a person means, or raise UnknownSettingError naming the nearest."""
+    """Parse a key, or raise UnknownSettingError with the closest match."""
     for setting in SETTINGS:
         if setting.key == text and not setting.is_family:
             return SettingKey(setting)
@@ -92,8 +92,8 @@ def key_at(path: tuple[str, ...]) -> SettingKey:
 
 
 def unknown_key(text: str, *, where: str | None = None) -> UnknownSettingError:
-    """Return the error for a key nobody knows."""
-    import difflib  # only for a slip
+    """Return the error for an unknown key."""
+    import difflib  # imported only for an unknown key
 
     seen = f" (from {where})" if where else ""
     near = difflib.get_close_matches(text, dict.fromkeys(_candidates(text)), n=1)
@@ -112,7 +112,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _forms_of(setting: Setting, text: str) -> tuple[str, ...]:
-    """Return the key as it stands, and with the name the person probably gave."""
+    """Return the key of a row, and the key with the name that was probably given."""
     if not setting.is_family:
         return (setting.key,)
     before, after = _around_name(setting)

@@ -187,7 +187,7 @@ class UrlValue(_TextValue, frozen=True):
 
 
 class ChoiceValue(_TextValue, frozen=True):
-    """one of a fixed set of names."""
+    """One of a fixed set of names."""
 
     choices: tuple[str, ...]
     aliases: tuple[tuple[str, str], ...] = ()  # another name, and the word it stands for
@@ -213,7 +213,7 @@ class ChoiceValue(_TextValue, frozen=True):
 
 
 class OpenChoiceValue(ChoiceValue, frozen=True):
-    """one of a fixed set of names; a file may hold a word that only a newer Holon knows."""
+    """One of a fixed set of names; a file may hold a word that only a newer Holon knows."""
 
     def from_file(self, value: JsonValue) -> PlainValue:
         """Take any line of text: an unknown word fails closed where it is used."""
@@ -227,7 +227,7 @@ class OpenChoiceValue(ChoiceValue, frozen=True):
 
 
 class ListValue(Record, frozen=True):
-    """A list; on the command line its parts are separated by commas."""
+    """A list, separated by commas on the command line."""
 
     part: ValueType
     count_max: int

@@ -46,7 +46,7 @@ from holon.projections.runtime_status import (
 
 
 def stale_files(files: RunFiles) -> tuple[Path, ...]:
-    """Return the files an earlier process left, which may be removed."""
+    """Return the removable files of an earlier process."""
     record = files.read_record()
     if record is not None and is_living(record.identity()):
         return ()
@@ -57,7 +57,7 @@ def stale_files(files: RunFiles) -> tuple[Path, ...]:
 
 
 def remove_stale(files: RunFiles) -> tuple[Path, ...]:
-    """Remove what an earlier process left, and say what that was."""
+    """Remove the files of an earlier process, and return them."""
     found = stale_files(files)
     for path in found:
         path.unlink(missing_ok=True)
@@ -78,26 +78,26 @@ _ALWAYS_THERE: Final = ("ok", "healthy", "pid", "home_dir", "socket_path")
 
 
 class Running(NamedTuple):
-    """It answers; `process` is who listens on its socket."""
+    """The runtime responds; `process` listens on its socket."""
 
     status: RuntimeStatus
     process: ProcessIdentity | None
 
 
 class Unresponsive(NamedTuple):
-    """It lives and does not answer."""
+    """The process is alive but does not respond."""
 
     process: ProcessIdentity
 
 
 class NotRunning(NamedTuple):
-    """Nobody serves the home; these files of an earlier process are still there."""
+    """No process serves the home; these files of an earlier process are left."""
 
     left_behind: tuple[Path, ...]
 
 
 class ForeignProcess(NamedTuple):
-    """Something that is not ours is in the runtime's place."""
+    """Another program or file is in the runtime's place."""
 
     what: str
 
@@ -106,7 +106,7 @@ RuntimeProbe: TypeAlias = Running | Unresponsive | NotRunning | ForeignProcess
 
 
 def probe_runtime(files: RunFiles) -> RuntimeProbe:
-    """Find out who serves a home."""
+    """Find out which process serves a home."""
     record = files.read_record()
     written_down = None if record is None else record.identity()
     lives = is_living(written_down)
@@ -115,13 +115,13 @@ def probe_runtime(files: RunFiles) -> RuntimeProbe:
         return found
     if written_down is not None and lives:
         return Unresponsive(written_down)
-    if found is not None:  # somebody listens, and is not who was written down
+    if found is not None:  # a process listens that is not the recorded one
         return Unresponsive(found)
     return NotRunning(stale_files(files))
 
 
 def _answer_on(files: RunFiles) -> Running | ForeignProcess | ProcessIdentity | None:
-    """What answers on the socket: a runtime, a stranger, somebody silent of ours, or nobody."""
+    """Probe the socket: a runtime, a foreign process, an unresponsive one, or None."""
     foreign = _foreign_file(files.socket)
     if foreign is not None:
         return foreign
@@ -131,18 +131,18 @@ def _answer_on(files: RunFiles) -> Running | ForeignProcess | ProcessIdentity | 
     except NoRuntimeError:
         return None
     except (ForeignServerError, ControlError) as error:
-        return ForeignProcess(f"another program answers on {files.socket}: {error.message}")
+        return ForeignProcess(f"another program responds on {files.socket}: {error.message}")
     except SilentRuntimeError:
         return _silent(files, client.server_pid)
     if status is None:
-        return ForeignProcess(f"another program answers on {files.socket}")
+        return ForeignProcess(f"another program responds on {files.socket}")
     if Path(status.home_dir).resolve() != files.home.resolve():
-        return ForeignProcess(f"{files.socket} is answered by the runtime of {status.home_dir}")
+        return ForeignProcess(f"{files.socket} belongs to the runtime of {status.home_dir}")
     return Running(status, None if client.server_pid is None else identity_of(client.server_pid))
 
 
 def _understood(answer: JsonValue) -> RuntimeStatus | None:
-    """The status in an answer; what a nearby version says in other words is left out of it."""
+    """Decode the status; fields that a nearby version encodes differently are dropped."""
     try:
         return msgspec.convert(answer, RuntimeStatus)
     except msgspec.ValidationError:
@@ -156,7 +156,7 @@ def _understood(answer: JsonValue) -> RuntimeStatus | None:
 
 
 def _silent(files: RunFiles, pid: int | None) -> ForeignProcess | ProcessIdentity | None:
-    """Who listens without answering; only one that was written down is ours."""
+    """Identify a listener that does not respond; only the recorded process is ours."""
     record = files.read_record()
     if pid is None:
         return None  # it broke off while we came: it is about to be gone
@@ -188,7 +188,7 @@ def status_of(
 def told(
     files: RunFiles, found: RuntimeProbe, *, fingerprint: str | None, replaced_by: str = _RESTART
 ) -> DaemonStatus:
-    """Return what a look amounts to."""
+    """Return the status report of a probe."""
     match found:
         case Running(status=status):
             return _running(files, status, fingerprint, replaced_by)
@@ -197,7 +197,7 @@ def told(
                 files,
                 state=DaemonState.RUNNING,
                 connectivity=ControlConnectivity.UNREACHABLE,
-                message=f"process {process.pid} serves this home and does not answer; "
+                message=f"process {process.pid} serves this home and does not respond; "
                 "see: holon daemon logs",
                 pid=process.pid,
             )
@@ -214,14 +214,14 @@ def told(
                 files,
                 state=DaemonState.STOPPED,
                 connectivity=ControlConnectivity.NOT_TRIED,
-                message="no runtime runs; start one with: holon daemon start",
+                message="no runtime is running; start one with: holon daemon start",
             )
         case NotRunning(left_behind=left):
             return _down(
                 files,
                 state=DaemonState.STALE,
                 connectivity=ControlConnectivity.UNREACHABLE,
-                message="the runtime is gone and left files behind; a start cleans them up",
+                message="no runtime is running; a start removes the files of an earlier one",
                 stale=left,
             )
         case ForeignProcess(what=what):
@@ -234,16 +234,16 @@ def told(
 
 
 def said_of_copy(files: RunFiles) -> str | None:
-    """What a home is that was copied and not started since, and how to go on with it."""
+    """Report a copied home that has not been started, with the next steps."""
     record = files.read_copied_record()
     if record is None:
         return None
     original = record.home_dir if record.home is None else record.home.path
     served = f", which process {record.pid} serves" if is_living(record.identity()) else ""
     return (
-        f"no runtime serves this home: it is a copy of {original}{served}. What runs there is left"
-        " alone. To go on here as a home of its own: holon daemon start; tasks that were running"
-        " are interrupted then, and its timers and queued messages are worked on here as well"
+        f"no runtime serves this home: it is a copy of {original}{served}. Its commands are left"
+        " alone. To start it as an independent home: holon daemon start; tasks that were running"
+        " are interrupted then, and its timers and queued messages are also processed here"
     )
 
 
@@ -306,7 +306,7 @@ def _down(
 
 
 def failure_path(files: RunFiles, failure: LastFailure | None) -> str | None:
-    """Where more is written about a failure: its own file, or the log."""
+    """Return the path of the details of a failure: its own file, or the log."""
     if failure is None:
         return None
     is_turn = failure.phase is FailurePhase.RUNTIME_TURN
@@ -318,14 +318,12 @@ def last_turn_failure(home: Path) -> LastFailure | None:
 
     A database that cannot be read is no reason to say nothing else: `holon debug check` tells more.
     """
-    from holon.adapters.sqlite.check.untouched import open_untouched
+    from holon.adapters.sqlite.check.untouched import untouched_reads
     from holon.adapters.sqlite.database.home_lock import database_path
-    from holon.adapters.sqlite.reads import SqliteReads
 
     async def read() -> BriefRecord | None:
-        with open_untouched(database_path(home)) as connection:
-            connection.execute("commit")  # the reads begin a transaction of their own
-            return await SqliteReads(connection).events.last_failure()
+        with untouched_reads(database_path(home)) as reads:
+            return await reads.events.last_failure()
 
     try:
         failed = anyio.run(read)

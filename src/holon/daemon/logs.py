@@ -26,7 +26,7 @@ from holon.projections.runtime_status import DaemonStatus, FailurePhase, LastFai
 
 
 class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """Everything there is to read about a runtime in the background."""
+    """The log of a daemon, its paths and its failures."""
 
     ok: bool
     log_path: str
@@ -42,7 +42,7 @@ class LogReport(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def log_report(files: RunFiles, *, lines_max: int, status: DaemonStatus | None = None) -> LogReport:
-    """Return the report; a log that is not there has no lines. `status` tells the last failure."""
+    """Return the report; a missing log has no lines. `status` provides the last failure."""
     failures = FailureFiles(files)
     tail = read_tail(
         files.log,
@@ -65,7 +65,7 @@ def log_report(files: RunFiles, *, lines_max: int, status: DaemonStatus | None =
 
 
 class LogFollower:
-    """The end of a log, from now on. Close it when done."""
+    """Reads the last lines of a log, then follows it. The caller closes it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -73,7 +73,7 @@ class LogFollower:
         self._begun = b""  # of a line whose end is not written yet
 
     def last_lines(self, lines_max: int) -> tuple[str, ...]:
-        """Begin: the last lines that are there. What comes after them is what `new_lines` gives."""
+        """Open the log and return its last lines; `new_lines` continues after them."""
         self._handle = self._opened()
         if self._handle is None:
             return ()
@@ -85,7 +85,7 @@ class LogFollower:
         return tuple(lines[-lines_max:]) if lines_max > 0 else ()
 
     def new_lines(self) -> tuple[str, ...]:
-        """Return what was written since; a bounded part of it when that is much."""
+        """Return the lines written since the last call, up to a bound."""
         if self._handle is None:
             self._handle = self._opened()
             return () if self._handle is None else tuple(self._whole_lines(self._handle))
@@ -96,7 +96,7 @@ class LogFollower:
         return tuple(lines)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handle is not None:
             os.close(self._handle)
         self._handle, self._begun = None, b""
@@ -111,7 +111,7 @@ class LogFollower:
         return None
 
     def _is_elsewhere(self, handle: int) -> bool:
-        """Whether another file stands in its place, or it was cut short under us."""
+        """Whether the file was replaced or truncated."""
         held = os.fstat(handle)
         try:
             named = os.stat(self._path, follow_symlinks=False)

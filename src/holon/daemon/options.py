@@ -33,7 +33,7 @@ _DEFAULTS: Final = ServeRequest(access=AccessRequest(), default_agent=AgentId("m
 
 
 def replacing_command(asked: ServeRequest, running: RecordedOptions | None) -> str:
-    """Return what to type so that a service runs as asked in place of the one that does."""
+    """Return the command that replaces the running service by one with these options."""
     wanted, defaults = _words(recorded_options(asked)), _words(recorded_options(_DEFAULTS))
     found = _words(running) if running is not None else defaults
     if any(found[name] is not None and wanted[name] is None for name in wanted):
@@ -56,7 +56,7 @@ def _words(options: RecordedOptions) -> dict[str, str | None]:
 
 
 def _command(begins: str, wanted: dict[str, str | None], known: dict[str, str | None]) -> str:
-    """The command with every option that is not known already."""
+    """Return the command with every option that differs."""
     told = [
         f"{name} {shlex.quote(value)}"
         for name, value in wanted.items()
@@ -66,30 +66,30 @@ def _command(begins: str, wanted: dict[str, str | None], known: dict[str, str | 
 
 
 class NoWorkspaceError(BadInputError):
-    """The folder commands are to run in is not there."""
+    """The workspace directory does not exist."""
 
     code = "no_workspace"
 
 
 def options_in_use(files: RunFiles) -> RecordedOptions | None:
-    """What the process that serves a home was started with; nothing when it did not say."""
+    """Return the recorded options of the process that serves a home, if any."""
     record = _living_record(files)
     return None if record is None else read_options(record.options)
 
 
 def options_last_used(files: RunFiles) -> RecordedOptions | None:
-    """What the process that served a home last was started with, if it could not clean up."""
+    """Return the recorded options of the last process of a home, if it did not end cleanly."""
     record = files.read_record()
     return None if record is None else read_options(record.options)
 
 
 def require_startable(files: RunFiles, asked: ServeRequest) -> None:
-    """Raise what a process that is started in place of the present one would fail with."""
+    """Raise the error with which a replacement of the running process would fail."""
     require_token(asked)
     if asked.workspace_dir is not None and not os.path.isdir(asked.workspace_dir):
         raise NoWorkspaceError(
-            f"the workspace root {asked.workspace_dir} is not a folder",
-            hint="name one with --workspace-root",
+            f"the workspace root {asked.workspace_dir} is not a directory",
+            hint="choose one with --workspace-root",
         )
     plan = plan_access(asked.access)
     try:
@@ -100,11 +100,11 @@ def require_startable(files: RunFiles, asked: ServeRequest) -> None:
 
 
 def require_token(asked: ServeRequest) -> None:
-    """Raise BadAccessError when a token is wanted that only the earlier process knew."""
+    """Raise BadAccessError if a token is required that only the earlier process had."""
     if asked.has_token_by_value and asked.token is None:
         raise BadAccessError(
-            "the service was started with --token, and a token is never written down",
-            hint="give it again with --token, or with --token-file FILE for good",
+            "the service was started with --token, and tokens are not recorded",
+            hint="give it again with --token, or use --token-file FILE",
         )
 
 

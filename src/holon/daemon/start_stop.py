@@ -93,7 +93,7 @@ def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
 
 
 def launch_environment(environ: Mapping[str, str], asked: ServeRequest) -> dict[str, str]:
-    """Return the environment it runs in: ours, with the token that was asked for and no other."""
+    """Return our environment with the requested control token and no other."""
     asked_for = {CONTROL_TOKEN: asked.token, CALLBACK_BASE_URL: asked.access.callback_base}
     found = {name: value for name, value in environ.items() if name not in asked_for}
     return found | {name: value for name, value in asked_for.items() if value is not None}
@@ -108,7 +108,7 @@ _NOTHING_RAN: Final = "no runtime was running"
 
 
 class DaemonError(HolonError):
-    """The runtime in the background could not be started or stopped."""
+    """The daemon could not be started or stopped."""
 
     code = "daemon_failed"
     hint = SEE_LOGS
@@ -122,7 +122,7 @@ class OtherConfigError(HolonError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Daemon:
-    """The runtime of one home, seen from outside. Paths are absolute."""
+    """Controls the daemon of one home. Paths are absolute."""
 
     settings: Settings
     asked: ServeRequest
@@ -131,22 +131,22 @@ class Daemon:
 
     @property
     def files(self) -> RunFiles:
-        """Where it leaves its files."""
+        """The run files of the home."""
         return RunFiles(self.settings.home)
 
     @property
     def fingerprint(self) -> str:
-        """What it would be started with."""
+        """The fingerprint of the requested configuration."""
         return effective_fingerprint(self.settings, self.asked)
 
     def start(self) -> DaemonStatus:
-        """Start it, or find that it runs; raises when it does not run as asked afterwards."""
+        """Start it unless it runs already; raises if it does not run as requested afterwards."""
         self._prepare()
         with folder_lock(self.files.folder):
             return self._start()
 
     def restart(self) -> DaemonStatus:
-        """Replace whatever process serves the home by one with this configuration."""
+        """Replace the process that serves the home by one with this configuration."""
         self._prepare()
         with folder_lock(self.files.folder):
             require_startable(self.files, self.asked)
@@ -154,7 +154,7 @@ class Daemon:
             return self._start()
 
     def _prepare(self) -> None:
-        """Refuse what could not be started, before anything is touched."""
+        """Refuse a request that could not be started, before anything is changed."""
         _ = self.fingerprint
         require_safe_home(self.settings.home)
         require_usable_token(self.asked, self.files.token)
@@ -171,11 +171,11 @@ class Daemon:
                 return _saying(already, f"already running as process {status.pid}", ok=True)
             case Unresponsive(process=process):
                 raise DaemonError(
-                    f"process {process.pid} serves this home and does not answer",
-                    hint="look at: holon daemon logs; to replace it: holon daemon restart",
+                    f"process {process.pid} serves this home and does not respond",
+                    hint="see: holon daemon logs; to replace it: holon daemon restart",
                 )
             case ForeignProcess(what=what):
-                raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
+                raise DaemonError(what, hint="nothing was changed; stop it, or move it away")
             case NotRunning():
                 require_token(self.asked)
                 held = hold_home(self.settings.home)  # not while `holon run`, say, has it
@@ -195,7 +195,7 @@ class Daemon:
             )
 
     def _token_opens(self, status: RuntimeStatus) -> bool:
-        """Whether the token that is asked for is in force; it is no part of fingerprints."""
+        """Whether the requested token is the current one; fingerprints exclude it."""
         if self.asked.token is None or status.http_addr is None:
             return True
         wanted = EndpointOptions(connect=f"http://{status.http_addr}", token=self.asked.token)
@@ -229,33 +229,33 @@ class Daemon:
                 raise
 
     def _watched(self, process: DetachedProcess, began: datetime) -> DaemonStatus:
-        """Wait until it is ready, and a moment longer."""
+        """Wait until it is ready, and confirm that it stays up."""
         match process.wait_ready(ms_max=self.ready_ms_max):
             case ReadyOutcome.READY:
                 pass
             case ReadyOutcome.ENDED:
                 process.ends_within(DAEMON_SIGNAL_MS_MAX)  # it may still be writing down why
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
-                raise self._failed(began, "it ended before it was ready")
+                raise self._failed(began, "it ended during startup")
             case ReadyOutcome.TOO_LONG:
                 process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
                 seconds = self.ready_ms_max // 1_000
                 raise self._failed(began, f"it was not ready after {seconds} s")
         if process.ends_within(DAEMON_STABLE_MS):
             process.end(grace_ms=0)
-            raise self._failed(began, "it ended right after it was ready")
+            raise self._failed(began, "it ended right after startup")
         for _ in range(_LOOKS_COUNT_MAX):  # it may be busy with what the last process left
             found = probe_runtime(self.files)
             if not isinstance(found, Unresponsive):
                 break
         if not isinstance(found, Running) or found.status.pid != process.pid:
             process.end(grace_ms=DAEMON_SIGNAL_MS_MAX)
-            raise self._failed(began, "it is ready and does not answer")
+            raise self._failed(began, "it started but does not respond")
         status = told(self.files, found, fingerprint=self.fingerprint)
         return _saying(status, f"started as process {process.pid}")
 
     def _failed(self, began: datetime, what: str) -> DaemonError:
-        """The error for a start that failed, written down unless the runtime did so itself."""
+        """Return the error of a failed start, recorded unless the runtime did so itself."""
         failures = FailureFiles(self.files)
         remove_stale(self.files)
         for phase in (FailurePhase.STARTUP, FailurePhase.SHUTDOWN):
@@ -271,7 +271,7 @@ class Daemon:
 
 
 def stop(home: Path) -> DaemonStatus:
-    """End the runtime of a home, if there is one; raises when it cannot be ended."""
+    """Stop the runtime of a home, if there is one; raises if it cannot be stopped."""
     files = RunFiles(home)
     if not files.folder.is_dir():
         return _saying(told(files, NotRunning(()), fingerprint=None), _NOTHING_RAN, ok=True)
@@ -281,7 +281,7 @@ def stop(home: Path) -> DaemonStatus:
 
 
 def stop_now(files: RunFiles) -> str:
-    """End it, as the holder of the folder's lock, and say how that went."""
+    """Stop it while holding the lock of the run directory, and return the outcome."""
     began = SystemClock().now()
     match probe_runtime(files):
         case NotRunning(left_behind=left):
@@ -290,14 +290,14 @@ def stop_now(files: RunFiles) -> str:
             FailureFiles(files).clear()
             if copied is not None:
                 return copied
-            return "cleaned up after a runtime that is gone" if left else _NOTHING_RAN
+            return "removed the files of an earlier runtime" if left else _NOTHING_RAN
         case ForeignProcess(what=what):
-            raise DaemonError(what, hint="nothing was touched; stop it, or move it away")
+            raise DaemonError(what, hint="nothing was changed; stop it, or move it away")
         case Unresponsive(process=process):
             return _end(files, process, began, ask=False)
         case Running(status=status, process=process):
             if process is None:
-                raise DaemonError(f"cannot tell which process serves {status.home_dir}")
+                raise DaemonError(f"cannot determine which process serves {status.home_dir}")
             return _end(files, process, began, ask=True)
 
 
@@ -321,7 +321,7 @@ def _end(files: RunFiles, identity: ProcessIdentity, began: datetime, *, ask: bo
 
 
 def _ended(files: RunFiles, process: LivingProcess, *, ask: bool) -> str | None:
-    """End a process; return what was wrong with its end, if anything."""
+    """End a process; return the problem, if any."""
     pid = process.identity.pid
     if ask and _asked_to_end(files) and process.ends_within(DAEMON_STOP_MS_MAX):
         return None
@@ -335,7 +335,7 @@ def _ended(files: RunFiles, process: LivingProcess, *, ask: bool) -> str | None:
 
 
 def _asked_to_end(files: RunFiles) -> bool:
-    """Ask for the end; False when nobody took the question. A refusal is the caller's answer."""
+    """Request shutdown; False if the runtime could not be reached. A refusal is raised."""
     try:
         return ControlClient(UnixEndpoint(files.socket)).post(SHUTDOWN_PATH, ShutdownAnswer).ok
     except (NoRuntimeError, SilentRuntimeError, ForeignServerError):

@@ -89,33 +89,33 @@ def place_of(agent_id: AgentId, bound: ActiveWorkspace | None, roots: HostRoots)
 
 PRIVATE_FOLDERS: Final = ("state", "run", "commands", "agents")  # of HOLON_HOME
 
-_SHOWN_CHARS: Final = 200
+_QUOTED_CHARS: Final = 200
 
 
-class _Words(NamedTuple):
+class _PathRefusal(NamedTuple):
     code: RefusalCode
     says: str
     hint: str
 
 
-_PROBLEMS: Final[Mapping[PathProblem, _Words]] = MappingProxyType(
+_PROBLEMS: Final[Mapping[PathProblem, _PathRefusal]] = MappingProxyType(
     {
-        PathProblem.MALFORMED: _Words(
+        PathProblem.MALFORMED: _PathRefusal(
             RefusalCode.WORKSPACE_PATH_INVALID,
             "is no path",
             "leave out NUL characters and anything that is not UTF-8",
         ),
-        PathProblem.MISSING: _Words(
+        PathProblem.MISSING: _PathRefusal(
             RefusalCode.WORKSPACE_PATH_MISSING,
             "does not exist on the machine of the runtime",
             "check the spelling, or make the directory first",
         ),
-        PathProblem.NOT_A_DIRECTORY: _Words(
+        PathProblem.NOT_A_DIRECTORY: _PathRefusal(
             RefusalCode.WORKSPACE_PATH_NOT_DIRECTORY,
             "is not a directory",
             "name the directory that holds it",
         ),
-        PathProblem.UNREADABLE: _Words(
+        PathProblem.UNREADABLE: _PathRefusal(
             RefusalCode.WORKSPACE_PATH_UNREADABLE,
             "cannot be read by the runtime",
             "check the permissions of the directory and of those above it",
@@ -142,9 +142,9 @@ def refuse_form(path: str) -> Refusal | None:
 
 
 def refuse_problem(path: str, problem: PathProblem) -> Refusal:
-    """Decline a path for what was found there."""
-    words = _PROBLEMS[problem]
-    return _refusal(words.code, f"{_quoted_path(path)} {words.says}", words.hint)
+    """Decline a path for a problem found on the disk."""
+    refusal = _PROBLEMS[problem]
+    return _refusal(refusal.code, f"{_quoted_path(path)} {refusal.says}", refusal.hint)
 
 
 def refuse_private(directory: ResolvedDirectory, home: str) -> Refusal | None:
@@ -166,7 +166,7 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _quoted_path(path: str) -> str:
-    shown = path.encode(errors="replace").decode()[:_SHOWN_CHARS]
+    shown = path.encode(errors="replace").decode()[:_QUOTED_CHARS]
     return repr(shown) if shown else "an empty text"
 
 
@@ -193,23 +193,23 @@ class Enter(Record, frozen=True, kw_only=True):
     attaches: WorkspaceEntry | None = None
 
 
-class Stay(Record, frozen=True, kw_only=True):
+class AlreadyEntered(Record, frozen=True, kw_only=True):
     """The agent is in it already."""
 
 
-class Leave(Record, frozen=True, kw_only=True):
-    """Go home from this workspace."""
+class Exit(Record, frozen=True, kw_only=True):
+    """Exit this workspace; the agent is at home again."""
 
     workspace_id: WorkspaceId
 
 
-class Forget(Record, frozen=True, kw_only=True):
+class Detach(Record, frozen=True, kw_only=True):
     """Detach this workspace."""
 
     workspace_id: WorkspaceId
 
 
-AttachDecision: TypeAlias = Enter | Stay | Refusal
+AttachDecision: TypeAlias = Enter | AlreadyEntered | Refusal
 
 
 def workspace_id_of(anchor: str) -> WorkspaceId:
@@ -251,33 +251,33 @@ def attach_target_of(
 def decide_attach(
     agent_id: AgentId,
     bindings: WorkspaceBindings,
-    aim: AttachTarget,
+    target: AttachTarget,
     *,
     occupants: Sequence[WorkspaceOccupancy],
 ) -> AttachDecision:
     """Decide whether an agent may enter a directory; `occupants` are under that root now."""
-    active, place = bindings.active, aim.place
+    active, place = bindings.active, target.place
     if active is not None and (active.execution_root_id, active.cwd) == (
         place.execution_root_id,
         place.cwd,
     ):
-        return Stay()
+        return AlreadyEntered()
     others = [each for each in occupants if each.holder_agent_id != agent_id]
-    in_the_way = next((each for each in others if _excludes(each, place.access_mode)), None)
-    if in_the_way is not None:
-        return _occupied(place, in_the_way)
+    conflict = next((each for each in others if _excludes(each, place.access_mode)), None)
+    if conflict is not None:
+        return _occupied(place, conflict)
     is_known = _is_attached(bindings, place.workspace_id)
     if not is_known and len(bindings.attached) >= WORKSPACES_ATTACHED_COUNT_MAX:
         return _too_many()
     return Enter(
         place=place,
         leaves=None if active is None else active.workspace_id,
-        attaches=None if is_known else aim.entry,
+        attaches=None if is_known else target.entry,
     )
 
 
-def entering(agent_id: AgentId, decision: Enter, *, occupancy_id: str) -> tuple[Change, ...]:
-    """Return what changes when an agent goes where it was decided to go."""
+def enter_changes(agent_id: AgentId, decision: Enter, *, occupancy_id: str) -> tuple[Change, ...]:
+    """Return the changes of a decision to enter a workspace."""
     changes: list[Change] = []
     if decision.leaves is not None:
         changes.append(ExitWorkspace(agent_id=agent_id, workspace_id=decision.leaves))
@@ -287,20 +287,20 @@ def entering(agent_id: AgentId, decision: Enter, *, occupancy_id: str) -> tuple[
     return (*changes, entered)
 
 
-def decide_exit(agent_id: AgentId, bindings: WorkspaceBindings) -> Leave | Refusal:
-    """Decide whether an agent goes home."""
+def decide_exit(agent_id: AgentId, bindings: WorkspaceBindings) -> Exit | Refusal:
+    """Decide whether an agent may exit its workspace."""
     if bindings.active is None:
         return Refusal(
             code=RefusalCode.AT_AGENT_HOME,
             message=f"agent {agent_id} is in no workspace: it works at home, which cannot be left",
             hint="attach a workspace to work somewhere else",
         )
-    return Leave(workspace_id=bindings.active.workspace_id)
+    return Exit(workspace_id=bindings.active.workspace_id)
 
 
 def decide_detach(
     agent_id: AgentId, bindings: WorkspaceBindings, workspace_id: WorkspaceId
-) -> Forget | Refusal:
+) -> Detach | Refusal:
     """Decide whether an agent may detach a workspace. Its directory is not inspected."""
     if workspace_id in _BUILT_IN:
         return Refusal(
@@ -323,7 +323,7 @@ def decide_detach(
             hint="look at attached_workspaces of the agent's state for the ids it has",
             field="workspace_id",
         )
-    return Forget(workspace_id=workspace_id)
+    return Detach(workspace_id=workspace_id)
 
 
 def _attached_parent(

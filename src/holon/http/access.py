@@ -47,30 +47,30 @@ _OPERATOR_ONLY: Final = frozenset({Access.CONTROL, Access.INGRESS, Access.SIGNED
 
 
 class Token(Protocol):
-    """The operator's token, wherever it is kept; asked anew for every request."""
+    """The source of the operator's token; read again for every request."""
 
     def digest(self) -> bytes | None:
-        """SHA-256 of the token in force, or nothing when there is none."""
+        """Return the SHA-256 of the current token, or None if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The route is for this caller."""
+    """The caller may use the route."""
 
     caller: CallerClass
 
 
 @dataclass(frozen=True, slots=True)
 class Unauthenticated:
-    """The caller did not say who it is, or said it wrongly."""
+    """The caller sent no credentials, or invalid ones."""
 
-    guessed: bool  # something was offered, and it was wrong
+    guessed: bool  # credentials were sent and are invalid
 
 
 @dataclass(frozen=True, slots=True)
 class Forbidden:
-    """We know the caller, and this is not for it."""
+    """The caller is known and may not use the route."""
 
     reason: str
 
@@ -79,34 +79,34 @@ Verdict: TypeAlias = Allowed | Unauthenticated | Forbidden
 
 
 def signatures_of(head: RequestHead) -> tuple[bytes, ...]:
-    """Every signature a request carries; one under each name are two, and two are refused."""
+    """Return every signature of a request; one under each name counts as two, which is refused."""
     return tuple(value for name in SIGNATURE_HEADERS for value in head.values(name))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Authorizer:
-    """Judges credentials for one server."""
+    """Authorizes requests of one server by their credentials."""
 
     owner_uid: int
     token: Token
     runs_for_an_agent: Callable[[int], bool]  # by pid
 
-    def judge(self, access: Access, head: RequestHead) -> Verdict:
-        """Say who the caller is and whether this access class is for it."""
+    def authorize(self, access: Access, head: RequestHead) -> Verdict:
+        """Identify the caller and decide whether it has this access class."""
         if access in (Access.OPEN, Access.CAPABILITY):
             return Allowed(CallerClass.ANYONE)
         if head.peer.socket_kind is SocketKind.UNIX:
-            return self._judge_local(access, head)
+            return self._authorize_local(access, head)
         offered = head.values(b"authorization")
-        if len(offered) == 1 and self.opens(offered[0]):
+        if len(offered) == 1 and self.accepts(offered[0]):
             return Allowed(CallerClass.OPERATOR)
         is_signed = bool(signatures_of(head) or head.values(HUB_SIGNATURE))
         if access is Access.SIGNED and not offered and is_signed:
             return Allowed(CallerClass.SIGNER)
         return Unauthenticated(guessed=bool(offered))
 
-    def opens(self, credentials: bytes) -> bool:
-        """Whether these credentials hold the token in force."""
+    def accepts(self, credentials: bytes) -> bool:
+        """Whether these credentials hold the current token."""
         expected = self.token.digest()
         longest = len(SCHEME) + CONTROL_TOKEN_CHARS_MAX
         if len(credentials) > longest or not credentials.startswith(SCHEME):
@@ -114,7 +114,7 @@ class Authorizer:
         given = hashlib.sha256(credentials[len(SCHEME) :]).digest()
         return expected is not None and hmac.compare_digest(given, expected)
 
-    def _judge_local(self, access: Access, head: RequestHead) -> Verdict:
+    def _authorize_local(self, access: Access, head: RequestHead) -> Verdict:
         peer = head.peer
         if peer.uid != self.owner_uid:
             return Forbidden("this socket belongs to another user")
@@ -132,74 +132,74 @@ FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerNames:
-    """The names under which this server may be called, as they stand in a Host header."""
+    """The host names of this server, as in a Host header."""
 
     hosts: frozenset[bytes]
 
     @property
     def origins(self) -> frozenset[bytes]:
-        """The pages that may call: our own."""
+        """The origins that may call: our own."""
         return frozenset(
             scheme + host for host in self.hosts for scheme in (b"http://", b"https://")
         )
 
 
 def check_host(head: RequestHead, names: ServerNames) -> Reply | None:
-    """Refuse a request that was not meant for this server."""
+    """Refuse a request for another host."""
     hosts = head.values(b"host")
     if len(hosts) != 1:
-        return _bad("a request names its host exactly once", hint="send one Host header")
+        return _bad("a request must have exactly one Host header", hint="send one Host header")
     if head.peer.socket_kind is SocketKind.TCP and hosts[0] not in names.hosts:
         return refused_reply(
             HTTPStatus.MISDIRECTED_REQUEST,
             "wrong_host",
-            "this server does not go by that name",
-            hint="call it by the address it printed when it started",
+            "the Host header names another server",
+            hint="use the address the server printed when it started",
         )
     return None
 
 
 def check_origin(head: RequestHead, names: ServerNames) -> Reply | None:
-    """Refuse what another web page sends."""
+    """Refuse requests from pages of other sites."""
     origins = head.values(b"origin")
     foreign = any(origin not in names.origins for origin in origins)
     if foreign or any(site in FOREIGN_SITES for site in head.values(b"sec-fetch-site")):
         return refused_reply(
             HTTPStatus.FORBIDDEN,
             "foreign_origin",
-            "pages of other sites may not call this server",
-            hint="call it from a program or a terminal, without Origin and Sec-Fetch-Site",
+            "requests from pages of other sites are refused",
+            hint="send the request from a program, without Origin and Sec-Fetch-Site",
         )
     return None
 
 
 def check_framing(head: RequestHead) -> Reply | None:
-    """Refuse what two readers could read differently, and what we do not speak."""
+    """Refuse ambiguous framing and protocol upgrades."""
     if head.value(b"transfer-encoding") is not None and head.value(b"content-length") is not None:
         return _bad(
-            "a body has a length or comes in chunks, not both",
+            "a body has either a length or chunked encoding, not both",
             hint="send Content-Length or Transfer-Encoding",
         )
     if head.value(b"upgrade") is not None:
         return refused_reply(
             HTTPStatus.BAD_REQUEST,
             "no_upgrade",
-            "this server speaks HTTP/1.1 and nothing else",
+            "this server supports HTTP/1.1 only",
             hint="send the request without Upgrade",
         )
     return None
 
 
 def check_body_head(head: RequestHead, route: Route[ContextT]) -> Reply | None:
-    """Refuse a body of the wrong type or size by its announcement alone."""
+    """Refuse a body of the wrong type or size by its headers."""
     if (route.takes is None or route.body_optional) and not has_body(head):
         return None
     if head.value(b"content-encoding") is not None:
-        return _unsupported("send the body as it is, without a content-encoding")
+        return _unsupported("send the body without a content-encoding")
     if route.takes is not RAW_BODY and _media_type(head) != JSON_TYPE:
         return _unsupported("send JSON with content-type: application/json")
     length = head.value(b"content-length")
-    if length is not None and int(length) > route.body_bytes_max:  # h11 takes digits only
+    if length is not None and int(length) > route.body_bytes_max:  # h11 accepts digits only
         return too_large(route.body_bytes_max)
     return None
 
@@ -211,12 +211,12 @@ def has_body(head: RequestHead) -> bool:
 
 
 def too_large(bytes_max: int) -> Reply:
-    """The reply to a body over its route's bound."""
+    """The reply to a body above the limit of its route."""
     return refused_reply(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         "body_too_large",
         f"the body is larger than {bytes_max} bytes",
-        hint="send less at once; what is large belongs into a file the agent can read",
+        hint="send a smaller body; put large content into a file the agent can read",
     )
 
 
@@ -231,7 +231,10 @@ def _bad(error: str, *, hint: str) -> Reply:
 
 def _unsupported(hint: str) -> Reply:
     return refused_reply(
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", "not a body we take", hint=hint
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        "unsupported_media_type",
+        "unsupported body type",
+        hint=hint,
     )
 
 
@@ -246,7 +249,7 @@ class _Bucket:
 
 @dataclass(kw_only=True, slots=True)
 class RateLimiter:
-    """Lets `burst` through at once and `per_minute` after that, for each key."""
+    """A token bucket per key: `burst` at once, then `per_minute`."""
 
     clock: Clock
     burst: int
@@ -254,7 +257,7 @@ class RateLimiter:
     _buckets: Lru[Hashable, _Bucket] = field(default_factory=lambda: Lru(HTTP_PEERS_KEPT_COUNT_MAX))
 
     def wait_s(self, key: Hashable) -> int | None:
-        """How long this key has to wait before the next one, or nothing when it need not."""
+        """Return the seconds until this key may proceed, or None if it may now."""
         bucket = self._buckets.peek(key)
         if bucket is None:
             return None
@@ -264,7 +267,7 @@ class RateLimiter:
         return max(1, round((level + 1 - self.burst) * 60 / self.per_minute))
 
     def count(self, key: Hashable) -> None:
-        """Take note of one."""
+        """Count one request of this key."""
         bucket = self._buckets.peek(key) or _Bucket(0.0, self.clock.monotonic_ns())
         bucket.level = min(self._level(bucket) + 1, float(self.burst))
         bucket.at_ns = self.clock.monotonic_ns()
@@ -277,7 +280,7 @@ class RateLimiter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliveryRates:
-    """How many deliveries are taken: of one trigger, and of all of them."""
+    """The rate limits of deliveries: of one trigger, and of all triggers together."""
 
     burst: int = TRIGGER_BURST_COUNT_MAX
     per_minute: int = TRIGGER_PER_MINUTE_COUNT
@@ -286,7 +289,7 @@ class DeliveryRates:
 
 
 class IngressLimits:
-    """One server's patience with outsiders, and whom of them it knows."""
+    """Rate limits and webhook secrets of a server's public ingress."""
 
     def __init__(
         self,
@@ -305,7 +308,7 @@ class IngressLimits:
         )
 
     def delivery_wait_s(self, trigger_id: TriggerId) -> int | None:
-        """Count a delivery, or say how long its sender has to wait before the next."""
+        """Count a delivery, or return the seconds its sender has to wait."""
         wait_s = self._each.wait_s(trigger_id) or self._all.wait_s(None)
         if wait_s is None:
             self._each.count(trigger_id)
@@ -313,13 +316,13 @@ class IngressLimits:
         return wait_s
 
     def secret_of(self, source: str) -> bytes | None:
-        """The secret a source signs with, or nothing when it has none that can be used."""
+        """Return the secret of a source, or None without a usable one."""
         return self._secrets.get(source) or None
 
     def signs_as_github(self, source: str) -> bool:
-        """Whether a source was set up for the signatures of GitHub."""
+        """Whether a source is configured for GitHub's signature format."""
         return source in self._github_signers
 
     def is_shut(self, source: str) -> bool:
-        """Whether a source was set up, but without a secret that can be used."""
+        """Whether a source is configured, but without a usable secret."""
         return source in self._secrets and not self._secrets[source]

@@ -64,7 +64,7 @@ _ESCAPED: Final = re.compile("(?:[^%]|%[0-9A-Fa-f]{2})*")
 
 @dataclass(frozen=True, slots=True)
 class RouteMatch(Generic[ContextT]):
-    """The row, and what its path's names stand for here."""
+    """The matched route and its path parameters."""
 
     route: Route[ContextT]
     params: Mapping[str, str]
@@ -72,18 +72,18 @@ class RouteMatch(Generic[ContextT]):
 
 @dataclass(frozen=True, slots=True)
 class MethodNotAllowed:
-    """The path exists; these methods do."""
+    """The path exists for other methods only."""
 
     allowed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RouteNotFound:
-    """Nothing is served here."""
+    """No route has this path."""
 
 
 class RouteTable(Generic[ContextT]):
-    """Every route of a surface."""
+    """Matches requests against all routes of an application."""
 
     def __init__(self, routes: Iterable[Route[ContextT]]) -> None:
         self.routes: Final = tuple(routes)
@@ -95,19 +95,21 @@ class RouteTable(Generic[ContextT]):
     def find(
         self, method: str, path: str
     ) -> RouteMatch[ContextT] | MethodNotAllowed | RouteNotFound:
-        """Return the row for a request, or why there is none."""
+        """Return the matching route of a request, or why there is none."""
         if not path.startswith("/"):
-            return RouteNotFound()  # a proxy's way to ask, and not ours
+            return RouteNotFound()  # absolute-form, which only proxies receive
         written = _segments(path)
         read = written if "%" not in path else tuple(map(_decoded_segment, written))
-        here = [
+        matches = [
             *self._found_in(read, as_written=False),
             *self._found_in(written, as_written=True),
         ]
-        if not here:
+        if not matches:
             return RouteNotFound()
-        exact = (found for found in here if found.route.method == method)
-        return next(exact, None) or MethodNotAllowed(tuple(sorted({f.route.method for f in here})))
+        exact = (match for match in matches if match.route.method == method)
+        return next(exact, None) or MethodNotAllowed(
+            tuple(sorted({f.route.method for f in matches}))
+        )
 
     def _found_in(
         self, segments: tuple[str, ...], *, as_written: bool
@@ -121,7 +123,7 @@ class RouteTable(Generic[ContextT]):
 
 
 def _decoded_segment(segment: str) -> str:
-    """Return what a segment stands for, or nothing (which no row has) when it may not be that."""
+    """Return the decoded segment, or "" (which matches no route) if it is not acceptable."""
     if "%" not in segment:
         return segment
     if _ESCAPED.fullmatch(segment) is None:
@@ -138,7 +140,7 @@ def _segments(path: str) -> tuple[str, ...]:
 
 
 def _shape(segments: tuple[str, ...]) -> tuple[int, str]:
-    """No row begins with a name, so its first segment is as good as a key."""
+    """The key of the index: no route begins with a parameter, so the first segment is literal."""
     return len(segments), segments[0]
 
 
@@ -163,22 +165,22 @@ _CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class App(Generic[ContextT]):
-    """One surface: its table, what its handlers work with, and who may come in."""
+    """The application: route table, handler context and access control."""
 
     table: RouteTable[ContextT]
     context: ContextT
-    gatekeeper: Authorizer
+    authorizer: Authorizer
     names: ServerNames
-    guesses: RateLimiter
-    standing: tuple[Header, ...] = field(default=())
+    failed_attempts: RateLimiter
+    default_headers: tuple[Header, ...] = field(default=())
 
-    def knows(self, head: RequestHead) -> bool:
-        """Whether a request shows the operator's credentials, whatever it asks for."""
+    def is_authenticated(self, head: RequestHead) -> bool:
+        """Whether a request carries the operator's token."""
         offered = head.values(b"authorization")
-        return len(offered) == 1 and self.gatekeeper.opens(offered[0])
+        return len(offered) == 1 and self.authorizer.accepts(offered[0])
 
     async def answer(self, head: RequestHead, body: BodySource) -> AnyReply:
-        """Answer one request; never raises but for a peer that has gone."""
+        """Answer one request; raises PeerGoneError only."""
         reply = await self._without_errors(head, self._answer(head, body))
         if not isinstance(reply, PendingReply):
             return reply
@@ -202,7 +204,7 @@ class App(Generic[ContextT]):
             return refused_reply(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "internal_error",
-                "something went wrong in Holon",
+                "internal error in Holon",
                 hint=INTERNAL_HINT,
             )
 
@@ -225,7 +227,7 @@ class App(Generic[ContextT]):
                 return await self._carry_out(route, dict(params), head, body, caller=caller)
 
     def _admit(self, route: Route[ContextT], head: RequestHead) -> CallerClass | Reply:
-        match self.gatekeeper.judge(route.access, head):
+        match self.authorizer.authorize(route.access, head):
             case Allowed(caller=caller):
                 return caller
             case Forbidden(reason=reason):
@@ -235,15 +237,15 @@ class App(Generic[ContextT]):
 
     def _unauthenticated(self, head: RequestHead, *, guessed: bool) -> Reply:
         if guessed:
-            wait_s = self.guesses.wait_s(head.peer.address)
+            wait_s = self.failed_attempts.wait_s(head.peer.address)
             if wait_s is not None:
                 return too_many(wait_s)
-            self.guesses.count(head.peer.address)
+            self.failed_attempts.count(head.peer.address)
         return refused_reply(
             HTTPStatus.UNAUTHORIZED,
             "unauthorized",
-            "this needs the operator's token",
-            hint="send Authorization: Bearer with the token from <home>/run/token",
+            "the operator's token is required",
+            hint="send Authorization: Bearer with the token in <home>/run/token",
             headers=(_CHALLENGE,),
         )
 
@@ -266,7 +268,9 @@ class App(Generic[ContextT]):
             query=read_query(head.query, route.query),
             body=b"",
             raw=b"",
-            still_allowed=lambda: isinstance(self.gatekeeper.judge(route.access, head), Allowed),
+            still_allowed=lambda: isinstance(
+                self.authorizer.authorize(route.access, head), Allowed
+            ),
         )
         refused = None if route.gate is None else await route.gate(self.context, call)
         if refused is not None:
@@ -287,13 +291,13 @@ class App(Generic[ContextT]):
         return Reply(status=route.status, body=encode(given))
 
     def _known_path(self, head: RequestHead) -> str:
-        """The row's path for a log: what a caller wrote there may be a secret."""
-        found = self.table.find(head.method, head.path)
-        return found.route.path if isinstance(found, RouteMatch) else "(no route)"
+        """The route's pattern, for the log: the path itself may contain a secret."""
+        match = self.table.find(head.method, head.path)
+        return match.route.path if isinstance(match, RouteMatch) else "(no route)"
 
 
 def too_many(wait_s: int) -> Reply:
-    """The reply to whoever asks too often."""
+    """The reply to a request above its rate limit."""
     return refused_reply(
         HTTPStatus.TOO_MANY_REQUESTS,
         "too_many_requests",
@@ -318,13 +322,15 @@ def _control_body(raw: bytes, kind: type[ControlBody]) -> ControlBody:
     try:
         return decode_body(raw, kind)
     except DecodeError as error:
-        if error.field == _TRUST and not isinstance(error, BadSyntaxError):  # that claims nothing
+        if error.field == _TRUST and not isinstance(
+            error, BadSyntaxError
+        ):  # not JSON, so it claims no trust
             raise TrustNotClaimableError from None
         raise
 
 
 def _read_nothing(route: Route[ContextT], raw: bytes) -> bytes:
-    """Let an empty object pass for nothing: many clients cannot send a POST without one."""
+    """Accept `{}` as no body: many clients cannot send a POST without one."""
     try:
         if route.access is Access.CONTROL:
             _control_body(raw or b"{}", ControlBody)
@@ -339,7 +345,7 @@ def _wrong_method(method: str, allowed: tuple[str, ...]) -> Reply:
     return refused_reply(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "method_not_allowed",
-        f"use {' or '.join(allowed)} here",
+        f"this path accepts {' or '.join(allowed)} only",
         hint=f"send the request again as {' or '.join(allowed)}, not as {method[:20]}",
         headers=((b"allow", ", ".join(allowed).encode()),),
     )

@@ -51,21 +51,21 @@ def _none_open() -> int:
 
 @dataclass(slots=True)
 class Traffic:
-    """Of one server; whoever listens puts its count here."""
+    """Request and connection counts of one server; the listeners install `open_count`."""
 
     open_count: Callable[[], int] = _none_open
     answered: Counter[int] = field(default_factory=Counter)  # by the first digit of the status
     refusals: Counter[int] = field(default_factory=Counter)  # by status
 
     def take_refusals(self) -> Mapping[int, int]:
-        """Return how many requests were turned away since last time, by status."""
+        """Return the refused requests since the last call, by status, and reset the counts."""
         counted, self.refusals = self.refusals, Counter()
         return counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuntimeFacts:
-    """Who this runtime is, for whoever asks."""
+    """The identity and addresses of this runtime."""
 
     version: str
     pid: int
@@ -82,7 +82,7 @@ class RuntimeFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpContext:
-    """Everything a handler may touch."""
+    """Everything a handler may use."""
 
     host: Host
     clock: Clock
@@ -104,21 +104,21 @@ OwnedT = TypeVar("OwnedT", TaskRecord, TimerRecord, BriefRecord)
 
 
 def named_agent(call: Call) -> AgentId:
-    """The agent the path names, whether it exists or not."""
+    """Return the agent id in the path; the agent may not exist."""
     return parse_agent_id(call.params["agent_id"])
 
 
 async def shown_agent(context: HttpContext, call: Call) -> AgentId:
-    """The agent a read is about; raises RefusedError when a reader sees none."""
+    """Return the agent of a read request; raise RefusedError if a reader may not see it."""
     agent_id = call.agent_id(context.facts.default_agent)
-    found = await context.host.reads.agents.agent(agent_id)
-    if found is None or not is_shown(found.identity):
+    agent = await context.host.reads.agents.agent(agent_id)
+    if agent is None or not is_shown(agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
     return agent_id
 
 
 def is_shown(identity: AgentIdentity) -> bool:
-    """Whether a reader may see the agent it names."""
+    """Whether a reader may see this agent."""
     is_past_run = identity.status is IdentityStatus.ARCHIVED and is_temporary(identity)
     return identity.visibility is Visibility.PUBLIC or is_past_run
 
@@ -148,20 +148,20 @@ async def own_work_item(context: HttpContext, call: Call) -> WorkItemRecord:
     """The work item the path names."""
     agent_id = named_agent(call)
     item_id = WorkItemId(_record_id(call, "work_item_id", "work item id"))
-    found = await context.host.reads.work.work_item(item_id)
-    if found is None or found.agent_id != agent_id:
+    item = await context.host.reads.work.work_item(item_id)
+    if item is None or item.agent_id != agent_id:
         raise RefusedError(unknown_item(item_id))
-    return found
+    return item
 
 
 async def own_message(context: HttpContext, call: Call) -> QueueEntry:
     """The message the path names."""
     agent_id = named_agent(call)
     message_id = MessageId(_record_id(call, "message_id", "message id"))
-    found = await context.host.reads.queue.messages(agent_id, [message_id])
-    if not found:
+    entries = await context.host.reads.queue.messages(agent_id, [message_id])
+    if not entries:
         raise _missing(RefusalCode.MESSAGE_NOT_FOUND, "message", message_id)
-    return found[0]
+    return entries[0]
 
 
 async def _own(
@@ -172,10 +172,10 @@ async def _own(
     missing: RefusalCode,
 ) -> OwnedT:
     agent_id, record_id = named_agent(call), id_of(_record_id(call, f"{what}_id", f"{what} id"))
-    found = await read(record_id)
-    if found is None or found.agent_id != agent_id:
+    record = await read(record_id)
+    if record is None or record.agent_id != agent_id:
         raise _missing(missing, what, str(record_id))
-    return found
+    return record
 
 
 def _record_id(call: Call, name: str, what: str) -> str:

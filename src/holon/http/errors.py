@@ -130,7 +130,7 @@ _STATUSES: Final[tuple[tuple[type[HolonError], HTTPStatus], ...]] = (
 
 
 def reply_for(error: HolonError) -> Reply:
-    """Return the reply that tells a caller about this error."""
+    """Return the reply for an error."""
     if isinstance(error, RefusedError):
         return _refusal(error)
     status = status_of(type(error))
@@ -139,7 +139,7 @@ def reply_for(error: HolonError) -> Reply:
         return refused_reply(
             HTTPStatus.INTERNAL_SERVER_ERROR,
             "internal_error",
-            "something went wrong in Holon",
+            "internal error in Holon",
             hint=INTERNAL_HINT,
         )
     field = error.field if isinstance(error, BadInputError) else None

@@ -21,7 +21,7 @@ JSON_TYPE: Final = b"application/json"
 EVENT_STREAM_TYPE: Final = b"text/event-stream"
 
 # What every reply carries: nothing of ours is cached, framed by others or guessed at.
-STANDING_HEADERS: Final[tuple[Header, ...]] = (
+DEFAULT_HEADERS: Final[tuple[Header, ...]] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -30,7 +30,7 @@ STANDING_HEADERS: Final[tuple[Header, ...]] = (
 
 
 class SocketKind(StrEnum):
-    """The kind of socket a connection came through."""
+    """The kind of socket a connection was accepted on."""
 
     UNIX = "unix"
     TCP = "tcp"
@@ -38,7 +38,7 @@ class SocketKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peer:
-    """Who is at the other end. `uid` and `pid` are the kernel's word, on a unix socket only."""
+    """The remote end. `uid` and `pid` come from the kernel, on a Unix socket only."""
 
     socket_kind: SocketKind
     address: str
@@ -48,7 +48,7 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestHead:
-    """Everything of a request but its body."""
+    """A request without its body."""
 
     method: str
     path: str
@@ -67,18 +67,18 @@ class RequestHead:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     body: bytes = b""
     content_type: bytes = JSON_TYPE
     headers: tuple[Header, ...] = ()
-    closes: bool = False  # the connection is not to be used again
+    closes: bool = False  # the connection must be closed afterwards
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamReply:
-    """An answer that goes on until its reader or its source ends."""
+    """A response that lasts until its reader or its source ends."""
 
     chunks: AsyncGenerator[bytes, None]
     content_type: bytes = EVENT_STREAM_TYPE
@@ -100,19 +100,19 @@ AnyReply: TypeAlias = Reply | StreamReply | PendingReply
 
 
 class BodyTooLargeError(HolonError):
-    """More came than the route takes."""
+    """The body exceeds the limit of its route."""
 
     code = "body_too_large"
 
 
 class UnexpectedBodyError(BadInputError):
-    """Something came where nothing is taken."""
+    """A route without a body received one."""
 
     code = "body_not_taken"
     hint = "send no body, or {} with content-type: application/json"
 
     def __init__(self) -> None:
-        super().__init__("this route takes no body")
+        super().__init__("this route accepts no body")
 
 
 class BodyTooSlowError(HolonError):
@@ -123,14 +123,14 @@ class BodyTooSlowError(HolonError):
 
 
 class BodyUnreadableError(BadInputError):
-    """What came in place of the body cannot be read without doubt."""
+    """The framing of the body is ambiguous or malformed."""
 
     code = "unreadable_body"
-    hint = "announce the body's length, or send it in well-formed chunks"
+    hint = "send Content-Length, or well-formed chunks"
 
 
 class PeerGoneError(HolonError):
-    """The peer hung up before the exchange was over."""
+    """The peer disconnected before the exchange was complete."""
 
     code = "peer_gone"
 

@@ -110,12 +110,12 @@ class EventCounters:
             case _:
                 return
 
-    def _spend(self, found: dict[datetime, int]) -> None:
+    def _spend(self, steps: dict[datetime, int]) -> None:
         """Add what each step has grown by; the newest one still grows."""
         self.cost_micros += sum(
-            max(0, cost - self._steps.get(began_at, 0)) for began_at, cost in found.items()
+            max(0, cost - self._steps.get(began_at, 0)) for began_at, cost in steps.items()
         )
-        self._steps = found or self._steps
+        self._steps = steps or self._steps
 
 
 def _costs(steps: Iterable[UsageStep]) -> dict[datetime, int]:
@@ -230,13 +230,13 @@ METRICS: Final = (
 )
 
 
-def metric_lines(found: Mapping[str, Samples]) -> Iterator[str]:
+def metric_lines(samples: Mapping[str, Samples]) -> Iterator[str]:
     """Yield the figures in the text form, in the order of the table; each row has its own."""
-    assert found.keys() == {metric.name for metric in METRICS}, "every row is measured"
+    assert samples.keys() == {metric.name for metric in METRICS}, "every row is measured"
     for metric in METRICS:
         yield f"# HELP {metric.name} {_escaped(metric.says)}"
         yield f"# TYPE {metric.name} {metric.kind}"
-        for value, figure in found[metric.name].items():
+        for value, figure in samples[metric.name].items():
             label = "" if metric.label is None else f'{{{metric.label}="{_quoted(value)}"}}'
             yield f"{metric.name}{label} {figure!r}"
 

@@ -36,8 +36,8 @@ def openapi_document(routes: Sequence[Route[ContextT]], *, version: str) -> dict
     kinds = _kinds(routes)
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     for component in components.values():
-        if (said := component.get("description")) is not None:
-            component["description"] = cleandoc(said)  # as Python 3.13 has it by itself
+        if (text := component.get("description")) is not None:
+            component["description"] = cleandoc(text)  # as Python 3.13 has it by itself
     schemas, components = _tidied(schemas, components)
     known = dict(zip(map(_key, kinds), schemas, strict=True))
     queries = {_key(route.query) for route in routes}
@@ -154,14 +154,14 @@ class _Writer:
         return {"required": not route.body_optional, "content": content}
 
     def _response(self, route: Route[ContextT]) -> dict[str, Any]:
-        said = HTTPStatus(route.status).phrase
+        text = HTTPStatus(route.status).phrase
         schema = self._known[_key(route.returns)]
         if route.media == _JSON:
-            return {"description": said, "content": {_JSON: {"schema": schema}}}
+            return {"description": text, "content": {_JSON: {"schema": schema}}}
         content: dict[str, Any] = {"schema": {"type": "string"}}
         if route.returns is not str:
             content["x-holon-event"] = schema
-        return {"description": said, "content": {route.media.partition(";")[0]: content}}
+        return {"description": text, "content": {route.media.partition(";")[0]: content}}
 
     def _query_parameters(self, route: Route[ContextT]) -> list[dict[str, Any]]:
         if route.query is NoQuery:
@@ -198,12 +198,12 @@ def operation_id(method: str, path: str) -> str:
 
 
 def _kinds(routes: Iterable[Route[ContextT]]) -> list[Any]:
-    found: dict[str, Any] = {_key(ErrorBody): ErrorBody}
+    kinds: dict[str, Any] = {_key(ErrorBody): ErrorBody}
     for route in routes:
         for kind in (route.takes, route.returns, route.query):
             if kind is not None and kind is not RAW_BODY:
-                found.setdefault(_key(kind), kind)
-    return list(found.values())
+                kinds.setdefault(_key(kind), kind)
+    return list(kinds.values())
 
 
 def _key(kind: object) -> str:

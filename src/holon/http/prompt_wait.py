@@ -44,7 +44,7 @@ _TURNS_LOOKED_AT: Final = 8  # for the one an interjection entered
 
 
 class _MessageProgress(NamedTuple):
-    """How a message stands: its end, or what holds it up."""
+    """The state of a message: how it ended, or what delays it."""
 
     ended: MessageState | None = None
     turn_id: TurnId | None = None  # the running turn it entered
@@ -55,7 +55,7 @@ class _MessageProgress(NamedTuple):
 async def awaited(
     context: HttpContext, receipt: AdmissionReceipt, *, wait_ms: int, scope: anyio.CancelScope
 ) -> Prompted:
-    """Wait for the end of an admitted message, and tell how it stands when the wait is over."""
+    """Wait for the end of an admitted message; return its state when the wait is over."""
     try:
         context.prompt_waits.acquire_nowait()
     except anyio.WouldBlock:
@@ -73,14 +73,14 @@ async def _wait(
     try:
         with scope, anyio.move_on_after(wait_ms / SECOND_MS):
             await _until_ended_or_held(context, receipt)
-            return WaitEnd.HELD  # if it has ended, its row says so
+            return WaitEnd.HELD  # if it has ended, its record says so
     except (CursorLostError, SubscriberLaggedError):
-        pass  # more happens than a reader can follow: the client may ask again
+        pass  # the reader lagged behind the events: the client may repeat the request
     return WaitEnd.RUNTIME_ENDS if scope.cancel_called else WaitEnd.TIME_IS_UP
 
 
 async def _until_ended_or_held(context: HttpContext, receipt: AdmissionReceipt) -> None:
-    """Return once the message has ended, or something begins to hold it up."""
+    """Return once the message has ended, or a new event delays it."""
     _, newest = await context.host.reads.events.event_bounds(receipt.agent_id)
     with context.host.events.reader(receipt.agent_id, after=newest) as events:
         standing = await _standing(context, receipt)
@@ -92,7 +92,7 @@ async def _until_ended_or_held(context: HttpContext, receipt: AdmissionReceipt) 
 
 
 async def _next_look(events: EventReader) -> bool:
-    """Return after events that may have changed how a message stands."""
+    """Return after events that may have changed the state of a message."""
     while True:
         page = await events.page()
         if any(isinstance(each.event, _LOOKS_AGAIN) for each in page):
@@ -117,7 +117,7 @@ async def _standing(context: HttpContext, receipt: AdmissionReceipt) -> _Message
 
 
 async def _turn_entered(reads: StoreReads, entry: QueueEntry) -> _MessageProgress:
-    """How the turn stands that an interjection entered, if it is among the newest ones."""
+    """Return the state of the turn an interjection entered, if it is among the newest ones."""
     message = entry.message
     logs = await reads.turns.turns_page(message.agent_id, before_index=None, limit=_TURNS_LOOKED_AT)
     for log in logs:
@@ -165,5 +165,5 @@ async def _briefs(
     if standing.turn_id is not None:
         return tuple(each for each in reversed(page) if each.turn_id == standing.turn_id)
     newest_first = [each for each in page if each.related_message_id == message_id]
-    # Earlier turns on the same message were put off; what they said has been answered since.
+    # Earlier turns on the same message were deferred; their briefs are superseded.
     return tuple(each for each in reversed(newest_first) if each.turn_id == newest_first[0].turn_id)

@@ -59,8 +59,8 @@ def read_query(text: str, kind: type[T]) -> T:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as wrong:
-        found = explained(shape_error(wrong), b"", kind)
-        raise BadQueryError(found.message, hint=found.hint, field=found.field) from None
+        fault = explained(shape_error(wrong), b"", kind)
+        raise BadQueryError(fault.message, hint=fault.hint, field=fault.field) from None
 
 
 def _fault(message: str, name: str, hint: str) -> BadQueryError:
@@ -157,11 +157,11 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_level: OperatorVisibility = OperatorVisibility.TRACE
 
 
-def after_id(asked: AfterQuery, kind: Callable[[str], _Id], *, what: str) -> _Id | None:
+def after_id(query: AfterQuery, kind: Callable[[str], _Id], *, what: str) -> _Id | None:
     """Return the record a page begins after, or nothing for the first page."""
-    return None if asked.after is None else kind(parse_record_id(asked.after, what=what))
+    return None if query.after is None else kind(parse_record_id(query.after, what=what))
 
 
-def next_after(asked: AfterQuery, shown: Sequence[_Id]) -> _Id | None:
+def next_after(query: AfterQuery, shown: Sequence[_Id]) -> _Id | None:
     """Return the record the next page begins after; after a page that is not full there is none."""
-    return shown[-1] if len(shown) >= asked.limit else None
+    return shown[-1] if len(shown) >= query.limit else None

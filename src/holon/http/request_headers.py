@@ -106,13 +106,15 @@ def _id(name: str, says: str) -> RequestHeader:
 
 KEY: Final = _id(
     "Idempotency-Key",
-    "The id under which a sender repeats itself: what came once under it is done once.",
+    "The id of a request: repeated requests with the same id take effect once.",
 )
-WEBHOOK_ID: Final = _id("Webhook-Id", "The same, as Standard Webhooks names it; it is signed.")
-GITHUB_DELIVERY: Final = _id("X-GitHub-Delivery", "The same, as GitHub names it.")
+WEBHOOK_ID: Final = _id(
+    "Webhook-Id", "The same, as named by Standard Webhooks; it is covered by the signature."
+)
+GITHUB_DELIVERY: Final = _id("X-GitHub-Delivery", "The same, as named by GitHub.")
 WEBHOOK_TIMESTAMP: Final = RequestHeader(
     name="Webhook-Timestamp",
-    says="When a signed request was sent, in seconds since 1970; it is signed.",
+    says="The time of a signed request, in seconds since 1970; covered by the signature.",
     pattern=_DIGITS,
 )
 WEBHOOK_SIGNATURE: Final = RequestHeader(
@@ -120,35 +122,35 @@ WEBHOOK_SIGNATURE: Final = RequestHeader(
     says="`v1,` and HMAC-SHA256 of id, timestamp and body, joined by dots, in base64 or hex.",
 )
 HOLON_SIGNATURE: Final = RequestHeader(
-    name="X-Holon-Signature", says="Another name of Webhook-Signature; one of them, not both."
+    name="X-Holon-Signature", says="An alias of Webhook-Signature; send only one of them."
 )
 SOURCE_NAME: Final = RequestHeader(
     name="X-Holon-Source",
-    says="Who sends. For a signed webhook, whose secret counts; else a label.",
+    says="The sender. For a signed webhook it selects the secret; otherwise a label.",
 )
-RESOURCE_NAME: Final = RequestHeader(name="X-Holon-Resource", says="What it is about, as a label.")
-EVENT_NAME: Final = RequestHeader(name="X-Holon-Event", says="What happened, as a label.")
+RESOURCE_NAME: Final = RequestHeader(name="X-Holon-Resource", says="The subject, as a label.")
+EVENT_NAME: Final = RequestHeader(name="X-Holon-Event", says="The event, as a label.")
 GITHUB_EVENT_NAME: Final = RequestHeader(
-    name="X-GitHub-Event", says="The same, as GitHub names it."
+    name="X-GitHub-Event", says="The same, as named by GitHub."
 )
 HUB_SIGNATURE_256: Final = RequestHeader(
     name="X-Hub-Signature-256",
-    says="`sha256=` and HMAC-SHA256 of the body in hex, of a source that is set up for it.",
+    says="`sha256=` and HMAC-SHA256 of the body in hex, of a source configured for it.",
 )
 CORRELATION_ID: Final = RequestHeader(
-    name="X-Correlation-Id", says="What it belongs to, as a label."
+    name="X-Correlation-Id", says="The correlation id, as a label."
 )
-CAUSATION_ID: Final = RequestHeader(name="X-Causation-Id", says="What led to it, as a label.")
+CAUSATION_ID: Final = RequestHeader(name="X-Causation-Id", says="The causation id, as a label.")
 RESUME_AFTER: Final = RequestHeader(
     name="Last-Event-ID",
-    says="The id of the last event seen; the stream goes on after it. Counts before `after_seq`."
-    " With `event_log_epoch` and a colon before it, a restored home refuses it.",
+    says="The id of the last event received; the stream resumes after it. Overrides `after_seq`."
+    " With the prefix `<event_log_epoch>:`, a restored home refuses it.",
     pattern="^([0-9a-z]{8,64}:)?[0-9]+$",
 )
 
 CLIENT_NAME: Final = RequestHeader(
     name="User-Agent",
-    says="Who calls; `holon-cli` marks a prompt as one of the command line.",
+    says="The client; `holon-cli` marks a prompt as one of the command line.",
 )
 
 REPEATABLE: Final = (KEY,)
@@ -157,7 +159,7 @@ DELIVERED: Final = (KEY, WEBHOOK_ID, GITHUB_DELIVERY, SOURCE_NAME, CORRELATION_I
 SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE, HUB_SIGNATURE_256)
 TELLS_EVENT: Final = (EVENT_NAME, GITHUB_EVENT_NAME)
 
-# What is told is what is read.
+# The described headers are those that are read.
 assert (KEY.key, RESUME_AFTER.key) == (IDEMPOTENCY, LAST_EVENT_ID)
 assert (KEY.key, WEBHOOK_ID.key, GITHUB_DELIVERY.key) == DELIVERY_IDS
 assert (WEBHOOK_SIGNATURE.key, HOLON_SIGNATURE.key) == SIGNATURE_HEADERS

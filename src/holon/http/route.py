@@ -25,22 +25,22 @@ ContextT = TypeVar("ContextT")
 
 
 class Access(StrEnum):
-    """Who may call a route."""
+    """The access class of a route: who may call it."""
 
-    OPEN = "open"  # whoever reaches the port: the page that asks for a token, the handshake
+    OPEN = "open"  # any client that reaches the port
     READ = "read"  # the operator; also a command an agent runs
     CONTROL = "control"  # the operator alone
-    INGRESS = "ingress"  # the operator's token opens the door, the content stays an outsider's
+    INGRESS = "ingress"  # the operator's token; the content is still external
     SIGNED = "signed"  # a token as for ingress, or a signature by a configured secret
     CAPABILITY = "capability"  # the path itself is the right to call
 
 
 class CallerClass(StrEnum):
-    """What the checks found out about a caller."""
+    """Who the caller is, as established by the checks."""
 
     OPERATOR = "operator"
     AGENT_EXEC = "agent_exec"  # a process that an agent of this very runtime started
-    SIGNER = "signer"  # nobody yet: a signature is still to be verified against the body
+    SIGNER = "signer"  # not verified yet: the signature covers the body
     ANYONE = "anyone"
 
 
@@ -50,7 +50,7 @@ class NoQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """A request that passed every check, decoded."""
+    """A decoded request that passed every check."""
 
     head: RequestHead
     caller: CallerClass
@@ -58,28 +58,28 @@ class Call:
     query: msgspec.Struct
     body: object
     raw: bytes
-    still_allowed: Callable[[], bool] = lambda: True  # for an answer that goes on for long
+    still_allowed: Callable[[], bool] = lambda: True  # checked again by long-lived streams
 
-    def taken(self, kind: type[T]) -> T:
+    def body_as(self, kind: type[T]) -> T:
         """The body, as the type the route's row names."""
         assert isinstance(self.body, kind), f"the row takes {type(self.body)}, not {kind}"
         return self.body
 
-    def asked(self, kind: type[T]) -> T:
+    def query_as(self, kind: type[T]) -> T:
         """The query, as the type the route's row names."""
         assert isinstance(self.query, kind), f"the row takes {type(self.query)}, not {kind}"
         return self.query
 
     @property
     def admission(self) -> AdmissionContext:
-        """How the operator proved who it is: by the kernel's word, or with the token."""
+        """How the operator authenticated: by the kernel's credentials or with the token."""
         by_socket = self.head.peer.socket_kind is SocketKind.UNIX
         return (
             AdmissionContext.LOCAL_PROCESS if by_socket else AdmissionContext.CONTROL_AUTHENTICATED
         )
 
     def agent_id(self, default: AgentId) -> AgentId:
-        """The agent the path names, or the default one on a path that names none."""
+        """Return the agent in the path, or the default agent on a path without one."""
         named = self.params.get("agent_id")
         return parse_agent_id(named) if named is not None else default
 
@@ -87,7 +87,7 @@ class Call:
 Handler: TypeAlias = Callable[[ContextT, Call], Awaitable[object]]
 Gate: TypeAlias = Callable[[ContextT, Call], Awaitable[Reply | None]]  # given a call without a body
 
-RAW_BODY: Final = bytes  # the row of a route that takes any bytes as they come
+RAW_BODY: Final = bytes  # the `takes` of a route that accepts any bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

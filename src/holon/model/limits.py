@@ -87,8 +87,10 @@ HTTP_LINGER_BYTES_MAX: Final = 256 * KIB
 HTTP_BODY_BYTES_MAX: Final = 2 * MIB  # a body of a route without a bound of its own
 HTTP_NO_BODY_BYTES_MAX: Final = 1 * KIB  # of a route that takes none, for {} and the like
 HTTP_CONNECTIONS_COUNT_MAX: Final = 2_048
-HTTP_HEADLESS_COUNT_MAX: Final = 256  # connections without a first request
-HTTP_STRANGERS_PER_PEER_COUNT_MAX: Final = 512  # connections of one peer that show no credentials
+HTTP_WITHOUT_REQUEST_COUNT_MAX: Final = 256  # connections without a first request
+HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX: Final = (
+    512  # connections of one peer that show no credentials
+)
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
 HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
 HTTP_AUTH_FAILURES_COUNT_MAX: Final = 30  # in a burst, per peer
@@ -163,9 +165,9 @@ COMMIT_IDS_KEPT_MS_MIN: Final = HOUR_MS
 
 # Waking and scheduling.
 BACKSTOP_INTERVAL_MS: Final = 30 * SECOND_MS
-CLOCK_LOOK_MS: Final = 30 * SECOND_MS  # between two looks whether the wall clock was set back
+CLOCK_CHECK_MS: Final = 30 * SECOND_MS  # between two looks whether the wall clock was set back
 CLOCK_STEP_MS_MIN: Final = SECOND_MS  # what is less is drift
-LANES_LOOKING_COUNT_MAX: Final = 8  # at once: agents that begin to run; those in a turn are more
+LANES_STARTING_COUNT_MAX: Final = 8  # at once: agents that begin to run; those in a turn are more
 BACKSTOP_GRACE_MS: Final = 2 * SECOND_MS  # what is on its way to a lane is not overlooked
 RECHECK_DEFAULT_MS: Final = HOUR_MS
 NO_PROGRESS_BACKOFF_MS_MIN: Final = 1 * SECOND_MS
@@ -216,7 +218,7 @@ MAX_OUTPUT_CONTINUATIONS_COUNT_MAX: Final = 2
 TURN_ROUNDS_COUNT_MAX: Final = 500
 TOOL_CALLS_PER_ROUND_COUNT_MAX: Final = 64
 TURN_RESUMES_COUNT_MAX: Final = 8  # a turn that kills the process each time is poison
-INPUT_LOOKED_AT_BYTES_MAX: Final = 4 * MIB  # of all bodies a turn begins with, before they are cut
+INPUT_READ_BYTES_MAX: Final = 4 * MIB  # of all bodies a turn begins with, before they are cut
 TURN_CRASHES_COUNT_MAX: Final = 2  # of the process inside a turn that got no further between them
 INTERJECTIONS_PER_POINT_COUNT_MAX: Final = 8
 HISTORY_TURNS_COUNT_DEFAULT: Final = 12
@@ -303,15 +305,17 @@ MEMORY_FEED_SEARCH_COUNT_MAX: Final = 2_000  # sources a search waits for; the r
 MEMORY_FEED_PAUSE_MS: Final = 2 * SECOND_MS  # between a change and feeding it without being asked
 MEMORY_RANKED_COUNT_MAX: Final = 3_000  # of the texts that match; the newest
 MEMORY_SEARCH_MS_MAX: Final = 150  # of work, looking for texts with only some of the words
-MEMORY_GIVEN_BACK_MS: Final = MINUTE_MS  # how often a service returns freed pages to the system
+MEMORY_RELEASE_MS: Final = MINUTE_MS  # how often a service returns freed pages to the system
 MEMORY_INDEXES_OPEN_COUNT_MAX: Final = 8
 MEMORY_INDEX_CACHE_BYTES: Final = 256 * KIB  # of each open one
-MEMORY_GONE_KEPT_MS: Final = 7 * DAY_MS  # how long a search reports that a record was pruned
+MEMORY_TOMBSTONES_KEPT_MS: Final = 7 * DAY_MS  # how long a search reports that a record was pruned
 
 # Homes, templates and guidance files.
 INSTRUCTIONS_BYTES_MAX: Final = 64 * KIB  # of one AGENTS.md, in a prompt
-INSTRUCTIONS_UNTOLD_COUNT_MAX: Final = 64  # changes, of an agent whose calls are cut off each time
-INSTRUCTION_LOOKS_COUNT_MAX: Final = 1_024  # agents of which is known what their files were like
+INSTRUCTIONS_UNREPORTED_COUNT_MAX: Final = (
+    64  # changes, of an agent whose calls are cut off each time
+)
+INSTRUCTION_CHECKS_COUNT_MAX: Final = 1_024  # agents of which is known what their files were like
 TEMPLATE_TEXT_BYTES_MAX: Final = 256 * KIB  # of a template's AGENTS.md
 TEMPLATE_MANIFEST_BYTES_MAX: Final = 64 * KIB  # of its skills.json
 TEMPLATE_SKILLS_COUNT_MAX: Final = 32
@@ -355,7 +359,7 @@ SURFACE_PAGE_COUNT_DEFAULT: Final = 50
 SURFACE_PAGE_COUNT_MAX: Final = 200  # records of one page, other than events and turns
 SURFACE_TURNS_COUNT_DEFAULT: Final = 20
 SURFACE_TURNS_COUNT_MAX: Final = 50  # turns of one transcript page
-FAILURES_LOOKED_AT_COUNT_MAX: Final = 64  # for the newest whose agent has done nothing well since
+FAILURES_READ_COUNT_MAX: Final = 64  # for the newest whose agent has done nothing well since
 SURFACE_COUNTED_COUNT_MAX: Final = 1_000  # where counting rows, or looking through them, stops
 SURFACE_USAGE_TURNS_COUNT_MAX: Final = 100  # searched for one that reported tokens
 SURFACE_TEXT_CHARS_MAX: Final = 4_000  # of one text of a model, a command or the outside
@@ -372,7 +376,7 @@ COMMITS_WAITING_COUNT_MAX: Final = 4_096
 WAL_BYTES_MAX: Final = 64 * MIB
 CHECKPOINT_PAGES: Final = 1_000
 WAL_WARNED_BYTES: Final = WAL_BYTES_MAX + 8 * MIB  # the runtime's own readers finish earlier
-STORE_LOOK_MS: Final = 2 * SECOND_MS
+STORE_CHECK_MS: Final = 2 * SECOND_MS
 
 # A backup. Names and depth are below what file systems and tar take.
 BACKUP_FILES_COUNT_MAX: Final = 200_000
@@ -388,7 +392,7 @@ RETENTION_INTERVAL_MS: Final = 10 * MINUTE_MS
 CLOCK_TRUST_MS: Final = DAY_MS  # how long a clock has to stand before anything is forgotten by it
 CLOCK_GAP_MS_MAX: Final = 2 * HOUR_MS  # between records that bear a clock out at a start
 RETENTION_COMMITS_COUNT: Final = 500  # groups of commits after which retention looks early
-RETENTION_LOOK_COMMITS_COUNT: Final = 8  # groups of commits between two checks of the size
+RETENTION_CHECK_COMMITS_COUNT: Final = 8  # groups of commits between two checks of the size
 RETENTION_FULL_PERCENT: Final = 97  # of the cap; from there on retention does not wait
 RETENTION_AGE_MS_DEFAULT: Final = 90 * DAY_MS
 RETENTION_EVENTS_COUNT_MIN: Final = 1_000  # newest events always kept per agent in use
@@ -433,7 +437,7 @@ COMMAND_OUTPUT_BYTES_MAX: Final = 256 * MIB  # on disk, of one stream; twice tha
 COMMAND_PROCESSES_COUNT_MAX: Final = 512
 COMMAND_FILE_BYTES_MAX: Final = 32 * 1024 * MIB  # of one file it writes itself
 COMMAND_HANDLES_COUNT_MAX: Final = 65_536  # open at once, of one process
-COMMAND_LOOK_MARGIN_BYTES: Final = 16 * KIB  # read past a cut, to see a secret whole
+COMMAND_OUTPUT_MARGIN_BYTES: Final = 16 * KIB  # read past a cut, to see a secret whole
 COMMAND_STOP_GRACE_MS: Final = 3 * SECOND_MS  # between the polite signal and the certain one
 COMMAND_DRAIN_MS_MAX: Final = 2 * SECOND_MS  # after the end, for what is still in the pipe
 

@@ -25,12 +25,12 @@ def cut(text: str, *, chars_max: int) -> str:
 
 def one_line(text: str, *, chars_max: int = SUMMARY_CHARS_MAX) -> str:
     """Return the printable words of a text on one line for people, within so many characters."""
-    head = worth_reading(text, chars_max=chars_max)
+    head = readable_prefix(text, chars_max=chars_max)
     words = " ".join("".join(char if char.isprintable() else " " for char in head).split())
     is_whole = len(words) <= chars_max and len(head) == len(text)
     return words if is_whole else words[: chars_max - 1] + _ELLIPSIS
 
 
-def worth_reading(text: str, *, chars_max: int) -> str:
+def readable_prefix(text: str, *, chars_max: int) -> str:
     """Return as much of a text as can come into a line of so many characters."""
     return text[: _LOOK_AHEAD * chars_max]

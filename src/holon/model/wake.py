@@ -108,7 +108,7 @@ class WakeHint(Record, frozen=True, kw_only=True):
         require_json(self.body)
 
     @property
-    def brings_something(self) -> bool:
+    def has_content(self) -> bool:
         """Whether it carries more than the news that something changed."""
         if isinstance(self.body, str):
             return not self.body.isspace() and self.body != ""

@@ -88,7 +88,7 @@ class MemoryIndex(Protocol):
         """Replace documents, and remember how far the feeding has come."""
         ...
 
-    async def begin_anew(self, reason: str) -> None:
+    async def clear_for_rebuild(self, reason: str) -> None:
         """Discard everything; the index is marked until it is whole."""
         ...
 

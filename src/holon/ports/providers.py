@@ -21,7 +21,7 @@ from holon.model.turns.turn import AnswerProgress, ModelAnswer
 OnProgress: TypeAlias = Callable[[AnswerProgress], None]
 
 
-def unheard(progress: AnswerProgress) -> None:
+def ignore_progress(progress: AnswerProgress) -> None:
     """Ignore the progress of an answer."""
 
 

@@ -14,7 +14,7 @@ class TriggerKey(Protocol):
         """The key, or None when it cannot be used; the journal says why."""
         ...
 
-    def handed_out(self, name: str, secret: str) -> None:
+    def register_secret(self, name: str, secret: str) -> None:
         """Register a secret that is about to be shown, so that it is redacted elsewhere."""
         ...
 
@@ -26,5 +26,5 @@ class NoTriggerKey:
         """No key exists."""
         return None
 
-    def handed_out(self, name: str, secret: str) -> None:
+    def register_secret(self, name: str, secret: str) -> None:
         """Nothing is ever handed out."""

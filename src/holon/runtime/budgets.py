@@ -20,13 +20,13 @@ from holon.decide.budgets.budget import (
 )
 from holon.decide.budgets.commits import (
     PendingStart,
-    extend_hold_commit,
-    give_up_commit,
+    extend_pause_commit,
     hold_message_commit,
-    hold_turns_commit,
-    keep_silent_commit,
-    release_turns_commit,
+    pause_turns_commit,
     review_holds_commit,
+    stop_self_starts_commit,
+    suppress_start_commit,
+    unpause_turns_commit,
 )
 from holon.decide.budgets.no_progress import (
     DelayStart,
@@ -88,7 +88,7 @@ class TurnGovernor:
         now = self._clock.now()
         if (hold := await self._hold(snapshot, now=now)) is not None:
             start = await self._start(snapshot, entry, pick, now=now)
-            await self._apply(hold_turns_commit(start, hold))
+            await self._apply(pause_turns_commit(start, hold))
             return None
         pace = snapshot.agent.pace
         if entry.was_put_off:
@@ -101,10 +101,10 @@ class TurnGovernor:
             case DelayStart(until=until):
                 await self._apply(hold_message_commit(start, until=until))
             case StopSelfStarts(pace=pace):
-                await self._apply(give_up_commit(start, reentry, pace=pace))
+                await self._apply(stop_self_starts_commit(start, reentry, pace=pace))
             case SuppressStart():
                 comes_again = await self._comes_again(entry.message)
-                await self._apply(keep_silent_commit(start, reentry, comes_again=comes_again))
+                await self._apply(suppress_start_commit(start, reentry, comes_again=comes_again))
             case _:
                 assert_never(decision)
         return None
@@ -130,9 +130,9 @@ class TurnGovernor:
         commit_id = self._fresh_commit_id()
         hold = await self._hold(snapshot, now=now)
         if hold is None:
-            await self._apply(release_turns_commit(commit_id, snapshot, now=now))
+            await self._apply(unpause_turns_commit(commit_id, snapshot, now=now))
         else:
-            await self._apply(extend_hold_commit(commit_id, snapshot, hold, now=now))
+            await self._apply(extend_pause_commit(commit_id, snapshot, hold, now=now))
         return True
 
     async def review_all(self) -> None:

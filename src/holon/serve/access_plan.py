@@ -24,7 +24,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class AccessMode(StrEnum):
-    """From where the control plane is meant to be reached."""
+    """From where the control API is reachable."""
 
     LOCAL = "local"
     TUNNEL = "tunnel"
@@ -33,13 +33,13 @@ class AccessMode(StrEnum):
 
 
 class BadAccessError(BadInputError):
-    """The access options do not go together."""
+    """The access options contradict each other."""
 
     code = "bad_access"
 
 
 class AccessRequest(Record, frozen=True, kw_only=True):
-    """What the operator asked for, flag by flag."""
+    """The access options as given."""
 
     mode: AccessMode = AccessMode.LOCAL
     listen: str | None = None  # HOST:PORT
@@ -51,7 +51,7 @@ class AccessRequest(Record, frozen=True, kw_only=True):
 
 
 class AccessPlan(Record, frozen=True, kw_only=True):
-    """What will be bound, under which names, and how others are told to call."""
+    """The address to bind, the accepted host names, and the advertised address."""
 
     mode: AccessMode
     host: str
@@ -60,15 +60,15 @@ class AccessPlan(Record, frozen=True, kw_only=True):
     callback_base: str | None = None
 
     def address(self, port: int) -> str:
-        """Where it listens, as it stands in a URL, once the port is known."""
+        """Return the listening address as part of a URL, given the bound port."""
         return f"{_bracketed(self.host)}:{port}"
 
     def base_url(self, port: int) -> str:
-        """What trigger URLs begin with, once the port is known."""
+        """Return the base of trigger URLs, given the bound port."""
         return self.callback_base or self.advertise or f"http://{self.address(port)}"
 
     def host_names(self, port: int) -> frozenset[bytes]:
-        """Every value a Host header may have, once the port is known."""
+        """Return the accepted Host headers, given the bound port."""
         names = {f"{name}:{port}" for name in _LOOPBACK_NAMES}
         if self.host not in _EVERYWHERE:
             names.add(self.address(port))
@@ -78,7 +78,7 @@ class AccessPlan(Record, frozen=True, kw_only=True):
 
 
 def plan_access(asked: AccessRequest) -> AccessPlan:
-    """Return where to listen, or raise BadAccessError."""
+    """Derive the access plan, or raise BadAccessError."""
     host, port = _address(asked)
     advertise = _public(asked.advertise, "--advertise")
     callback_base = _public(asked.callback_base, CALLBACK_BASE_URL)

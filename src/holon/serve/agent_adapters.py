@@ -29,14 +29,14 @@ from holon.ports.journal import Journal, LogLevel
 
 
 class UserFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose templates, skills and guidance a host uses, and where GitHub's archives are."""
+    """The home of the user whose templates, skills and guidance a host uses; GitHub's address."""
 
     user_home: Path
     github_base: str
 
 
 class AgentAdapters(msgspec.Struct, frozen=True, kw_only=True):
-    """The ports; those of a host without a person know nothing."""
+    """The ports; without a user they are empty."""
 
     homes: AgentHomes = msgspec.field(default_factory=NoHomes)
     instructions: Instructions = msgspec.field(default_factory=NoInstructions)
@@ -46,18 +46,18 @@ class AgentAdapters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def user_files_of(environ: Mapping[str, str], github_base: str) -> UserFiles | None:
-    """Return whose files these are, or nothing where nobody says where their home is."""
+    """Return the user's files, or None if the environment names no home."""
     home = user_home_of(environ)
     return None if home is None else UserFiles(user_home=home, github_base=github_base)
 
 
 def template_store(files: UserFiles) -> TemplateStore:
-    """Return the templates of a person."""
+    """Return the template store of a user."""
     return TemplateStore(templates_root(files.user_home), GithubTrees(files.github_base))
 
 
 def agent_adapters(home: Path, files: UserFiles | None) -> AgentAdapters:
-    """Return the ports for a HOLON_HOME that works for a person, or for none."""
+    """Return the ports for a home, with or without a user."""
     if files is None:
         return AgentAdapters()
     templates = template_store(files)
@@ -72,11 +72,11 @@ def agent_adapters(home: Path, files: UserFiles | None) -> AgentAdapters:
 
 
 def seed_user(files: UserFiles) -> tuple[str, ...]:
-    """Put Holon's templates among the person's own; return what was in the way."""
+    """Copy Holon's templates to the user's; return the problems."""
     return seed_templates(templates_root(files.user_home))
 
 
 def seed(files: UserFiles | None, journal: Journal) -> None:
-    """Do the same, and note in the journal what was in the way."""
+    """Seed the user's templates, and log the problems."""
     for problem in () if files is None else seed_user(files):
         journal.note("templates_not_seeded", problem, level=LogLevel.WARNING)

@@ -53,20 +53,20 @@ COMMANDS_FOLDER: Final = "commands"
 
 
 def unwatched(agent_id: AgentId, progress: AnswerProgress) -> None:
-    """Let answers grow without a watcher."""
+    """Ignore progress."""
 
 
 def unwatched_call(call: ToolCallRecord) -> None:
-    """Let calls begin without a watcher."""
+    """Ignore calls."""
 
 
 def unlimited(agent_id: AgentId) -> FailureArtifact | None:
-    """Let every round be asked for."""
+    """Allow every round."""
     return None
 
 
 def unpriced(model_ref: str) -> ModelPrice | None:
-    """Know no price of any model."""
+    """Return no price."""
     return None
 
 
@@ -81,7 +81,7 @@ class ExecOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
-    """Who watches the agents of a host at work, and who may end a turn, or a test the process."""
+    """Observers of a host's agents, the gate of rounds, and failpoints of tests."""
 
     progress: ProgressListener = unwatched
     calls: CallListener = unwatched_call
@@ -95,7 +95,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a host besides its home and models. No `exec_options` it runs no commands."""
+    """Options of a host besides its home and models. Without `exec_options`: no commands."""
 
     exec_options: ExecOptions | None = None
     hooks: Hooks = msgspec.field(default_factory=Hooks)
@@ -165,7 +165,7 @@ def _host(
     indexes: SqliteMemoryIndexes,
     turn_mark: TurnMarkFile,
 ) -> Host:
-    """Give every port its adapter, and every setting its value."""
+    """Construct the host from its adapters and options."""
     exec_options, parts = chosen.exec_options, agent_adapters(home, chosen.user_files)
     return Host(
         store=store,
@@ -231,7 +231,7 @@ def _shell(home: Path, exec_options: ExecOptions, clock: SystemClock) -> LocalSh
 
 
 def _know_the_home(store: SqliteStore, shell: LocalShell | None, journal: Journal) -> None:
-    """Let commands belong to this very home, and say so when it is a copy of another."""
+    """Bind commands to this home, and log if it is a copy of another home."""
     owner = store.owner
     if owner is None:
         return

@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 def webhook_secrets(
     settings: Settings, environ: Mapping[str, str], registry: SecretRegistry
 ) -> dict[str, bytes | None]:
-    """Return the secret of each source that is set up; nothing for one that has none."""
+    """Return the secret of each configured source; None for one without a usable secret."""
     found: dict[str, bytes | None] = {}
     for source, setting in settings.webhooks.items():
         text = _text_of(setting, settings, environ)
@@ -53,7 +53,7 @@ def webhook_secrets(
 
 
 def secret_bytes(text: str) -> bytes | None:
-    """Return the key a secret stands for, or nothing when it stands for none."""
+    """Return the signing key of a secret, or None if the secret is invalid."""
     plain = text.strip()
     if not plain.startswith(_PREFIX):
         return plain.encode() or None
@@ -77,7 +77,7 @@ def _text_of(setting: WebhookSetting, settings: Settings, environ: Mapping[str, 
 
 
 class ConfiguredHost(msgspec.Struct, frozen=True, kw_only=True):
-    """A running host and the models it can ask."""
+    """A running host with its model providers."""
 
     host: Host
     plane: ProviderResolver
@@ -167,7 +167,7 @@ async def _served(
 
 @contextmanager
 def _visible_traces(plane: ProviderResolverSettings, registry: SecretRegistry) -> Iterator[None]:
-    """Show the traces that were asked for on stderr, unless the process has a log of its own."""
+    """Print requested traces to stderr, unless logging is configured."""
     if not (plane.http_trace or plane.failure_trace):
         yield
         return

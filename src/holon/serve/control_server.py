@@ -51,17 +51,17 @@ async def serve_control_plane(
     names: frozenset[bytes],
     ending: anyio.Event | None = None,
 ) -> None:
-    """Answer on these sockets until cancelled, or until the end begins."""
+    """Serve these sockets until cancelled, or until `ending` is set."""
     app = App(
         table=RouteTable(ROUTES),
         context=context,
-        gatekeeper=Authorizer(
+        authorizer=Authorizer(
             owner_uid=os.getuid(),
             token=token,
             runs_for_an_agent=runs_for_an_agent,
         ),
         names=ServerNames(hosts=names),
-        guesses=RateLimiter(
+        failed_attempts=RateLimiter(
             clock=context.clock,
             burst=HTTP_AUTH_FAILURES_COUNT_MAX,
             per_minute=HTTP_AUTH_FAILURES_PER_MINUTE_COUNT,
@@ -74,7 +74,7 @@ async def serve_control_plane(
         listeners = Listeners(
             answer=replies.answer,
             clock=context.clock,
-            knows=app.knows,
+            is_authenticated=app.is_authenticated,
             connections_max=min(HTTP_CONNECTIONS_COUNT_MAX, open_files_max() // 2 // len(sockets)),
         )
         context.traffic.open_count = lambda: listeners.open_count
@@ -90,7 +90,7 @@ async def serve_control_plane(
 
 
 class _Replies:
-    """Knows how many requests are being answered, and counts how they were."""
+    """Counts requests in progress, and replies by status."""
 
     def __init__(self, answer: Answerer, traffic: Traffic) -> None:
         self._answer = answer
@@ -125,7 +125,7 @@ class _Replies:
                 self._none_left = anyio.Event()
 
     async def finished(self) -> None:
-        """Return once nobody waits for an answer, and the last ones are sent."""
+        """Return once no request is in progress and the last replies are sent."""
         if self._under_way:
             await self._none_left.wait()
         for _ in range(_TURNS_TO_SEND):

@@ -30,7 +30,7 @@ from holon.serve.access_plan import AccessMode, AccessRequest, plan_access
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeRequest:
-    """What a service is started with, besides its settings. Paths are absolute."""
+    """The options of a service besides its settings. Paths are absolute."""
 
     access: AccessRequest
     token: str | None = None
@@ -41,12 +41,12 @@ class ServeRequest:
 
     @property
     def has_token_by_value(self) -> bool:
-        """Whether a token was named, be it known here or not: nobody writes one down."""
+        """Whether a token was given; its value may be unknown, because it is never recorded."""
         return self.access.has_own_token and self.token_file is None
 
 
 def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
-    """Return what stands for everything the service runs with; raises BadAccessError."""
+    """Return the fingerprint of settings and options; raises BadAccessError."""
     plan = plan_access(asked.access)
     return config_fingerprint(
         settings,
@@ -68,7 +68,7 @@ def effective_fingerprint(settings: Settings, asked: ServeRequest) -> str:
 class RecordedOptions(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False, omit_defaults=True
 ):
-    """What a service was started with, besides its settings."""
+    """The recorded options of a service, besides its settings."""
 
     access: AccessMode
     host: str
@@ -82,7 +82,7 @@ class RecordedOptions(
     log_level: LogLevel | None = None
 
     def request(self) -> ServeRequest:
-        """The same request once more; a token that was given by value is not in it."""
+        """Return the recorded request, without a token that was given by value."""
         return ServeRequest(
             access=AccessRequest(
                 mode=self.access,
@@ -100,7 +100,7 @@ class RecordedOptions(
 
 
 def recorded_options(asked: ServeRequest) -> RecordedOptions:
-    """Return what is written down of a request; raises BadAccessError."""
+    """Return the record of a request; raises BadAccessError."""
     plan = plan_access(asked.access)
     return RecordedOptions(
         access=plan.mode,
@@ -117,7 +117,7 @@ def recorded_options(asked: ServeRequest) -> RecordedOptions:
 
 
 def read_options(written: JsonValue) -> RecordedOptions | None:
-    """Return what was written down, or nothing when it cannot be read."""
+    """Return the recorded options, or None if they cannot be read."""
     try:
         return msgspec.convert(written, RecordedOptions)
     except msgspec.ValidationError:
@@ -128,7 +128,7 @@ _NAME: Final = "control_token"
 
 
 def require_usable_token(asked: ServeRequest, own: Path) -> None:
-    """Raise BadTokenError for a token that cannot be used; makes nothing."""
+    """Raise BadTokenError for an unusable token; creates nothing."""
     if asked.token is not None:
         FixedToken(asked.token)
     elif asked.token_file is not None:
@@ -140,7 +140,7 @@ def require_usable_token(asked: ServeRequest, own: Path) -> None:
 def service_token(
     asked: ServeRequest, own: Path, secrets: SecretRegistry
 ) -> FixedToken | TokenFile:
-    """Return the token in force, known to whoever hides secrets; raises BadTokenError."""
+    """Return the current token, registered as a secret; raises BadTokenError."""
     if asked.token is not None:
         secrets.learn(_NAME, asked.token)
         return FixedToken(asked.token)

@@ -71,7 +71,7 @@ from holon.http.context import HttpContext, RuntimeFacts
 from holon.model.errors import HomeLostError, StoreUnwritableError
 from holon.model.limits import (
     HOME_WATCH_MS,
-    MEMORY_GIVEN_BACK_MS,
+    MEMORY_RELEASE_MS,
     MINUTE_MS,
     SECOND_MS,
     SHUTDOWN_GRACE_MS_MAX,
@@ -100,7 +100,7 @@ ALLOCATIONS_COUNT: Final = 10_000
 
 
 def run_service(serve: Callable[[], Awaitable[None]]) -> None:
-    """Run until it has ended."""
+    """Run the service on an event loop tuned for a long life."""
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(ALLOCATIONS_COUNT)
     gc.freeze()  # what was loaded stays: no collection needs to look at it again
@@ -115,7 +115,7 @@ _OTHERS: Final = (
 
 
 async def load_the_rest(clock: Clock, journal: Journal) -> None:
-    """Wait a while, then load what is not loaded yet."""
+    """Wait until the service has settled, then import the remaining modules."""
     await clock.sleep_for(LOAD_AFTER_MS)
     broken = await anyio.to_thread.run_sync(load_whole_program, abandon_on_cancel=True)
     for name, why in broken.items():
@@ -123,7 +123,7 @@ async def load_the_rest(clock: Clock, journal: Journal) -> None:
 
 
 def load_whole_program() -> dict[str, str]:
-    """Load every module a service may need; return those that cannot be, and why."""
+    """Import every module a service may need; return the failures by module."""
     broken: dict[str, str] = {}
     for name in names_of_a_service():
         try:
@@ -134,23 +134,23 @@ def load_whole_program() -> dict[str, str]:
 
 
 def names_of_a_service() -> Iterator[str]:
-    """Name every module a service may come to need."""
+    """Yield the name of every module a service may need."""
     for found in pkgutil.walk_packages(holon.__path__, f"{holon.__name__}.", onerror=_no_matter):
         if not found.name.startswith(_OTHERS):
             yield found.name
 
 
 def _no_matter(name: str) -> None:
-    """Let a package that cannot be loaded be told by whoever loads it."""
+    """Ignore a package that cannot be imported here: the import itself reports it."""
     del name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadinessSignals:
-    """How a service tells that it is up."""
+    """How a service reports that it is ready."""
 
     announce: Callable[[RuntimeFacts], None]
-    ready_handle: int | None = None  # of whoever started us and waits for a word
+    ready_handle: int | None = None  # a pipe of the parent process that waits for readiness
 
 
 async def serve(
@@ -161,7 +161,7 @@ async def serve(
     signs: ReadinessSignals,
     hooks: Hooks | None = None,
 ) -> None:
-    """Serve until asked to end; raises before anything runs when something is in the way."""
+    """Serve until shutdown; raises before anything runs if a precondition fails."""
     plan = plan_access(asked.access)
     umask = become_private()
     require_safe_home(settings.home)
@@ -203,7 +203,7 @@ async def serve(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ServiceReporting:
-    """Who is told what about one life of a service."""
+    """Where a service reports: journal, failure files and readiness."""
 
     journal: JournalFile
     secrets: SecretRegistry
@@ -212,7 +212,7 @@ class _ServiceReporting:
 
 
 class _Service:
-    """One life of a service."""
+    """One service, from startup to shutdown."""
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class _Service:
         self._is_lost = False
 
     async def run(self, served: ConfiguredHost, tcp: socket.socket) -> None:
-        """Answer until asked to end, then let what runs come to rest."""
+        """Answer requests until shutdown, then drain."""
         await served.host.provisioner.ensure(self._asked.default_agent)
         facts = self._facts(port=tcp.getsockname()[1])
         record = _record_of(facts, self._asked, served.host.home_id)
@@ -268,9 +268,9 @@ class _Service:
             raise HomeLostError(f"{self._files.socket} was removed while a service listened there")
 
     async def _give_back_memory(self) -> None:
-        """Now and then until the end begins, return what was freed; it takes a few milliseconds."""
+        """Periodically return freed memory to the system, until shutdown; takes milliseconds."""
         while not self.ending.is_set():
-            with anyio.move_on_after(MEMORY_GIVEN_BACK_MS / SECOND_MS):
+            with anyio.move_on_after(MEMORY_RELEASE_MS / SECOND_MS):
                 await self.ending.wait()
             await anyio.to_thread.run_sync(give_back_memory)
 
@@ -365,7 +365,7 @@ def _holding(home: Path) -> Iterator[LockedHome | None]:
 
 
 async def _drain(host: Host) -> bool:
-    """Let what runs finish, for a moment; False when it did not."""
+    """Give running work a grace period; False if it did not finish."""
     with anyio.move_on_after(SHUTDOWN_GRACE_MS_MAX / SECOND_MS) as moment:
         await host.drain()
     return not moment.cancelled_caught
@@ -383,7 +383,7 @@ async def _end_on_signal(
 
 
 def _asking_to_end() -> tuple[signal.Signals, ...]:
-    """The polite signals; a terminal that goes away asks as well, unless nohup had it ignored."""
+    """The shutdown signals; SIGHUP is one too, unless nohup ignores it."""
     polite = (signal.SIGTERM, signal.SIGINT)
     ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return polite if ignored else (*polite, signal.SIGHUP)
@@ -391,7 +391,7 @@ def _asking_to_end() -> tuple[signal.Signals, ...]:
 
 @contextmanager
 def _listening_on(path: Path) -> Iterator[socket.socket]:
-    """Listen on a socket file, and take it away afterwards if it is still this one."""
+    """Listen on a socket file, and remove it afterwards if it is still the same file."""
     with bind_unix(path) as bound:
         made = path.stat(follow_symlinks=False).st_ino
         try:

@@ -122,7 +122,7 @@ ENTRANCES: Final[Mapping[TrustLevel, _IngressChannel]] = MappingProxyType(
 
 
 def run_request(agent_id: AgentId, text: str, *, trust: TrustLevel) -> IngressRequest:
-    """Return the request that brings the text in with this much trust."""
+    """Return the ingress request of the text with this trust level."""
     entrance = ENTRANCES[trust]
     return IngressRequest(
         agent_id=agent_id,
@@ -135,20 +135,20 @@ def run_request(agent_id: AgentId, text: str, *, trust: TrustLevel) -> IngressRe
 
 
 class AgentNotUsableError(BadInputError):
-    """The agent a run names cannot be asked."""
+    """The named agent cannot be prompted."""
 
     code = "agent_not_usable"
 
 
 async def temporary_agent(host: Host, clock: Clock, ids: IdSource) -> AgentId:
-    """Make the agent of a run that names none."""
+    """Create the temporary agent of a run."""
     agent_id = parse_agent_id(ids.fresh(IdPrefix.TEMPORARY_RUN))
     await host.control.create_agent(_identity(agent_id, clock, Visibility.PRIVATE))
     return agent_id
 
 
 async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
-    """Archive the agent of a run that is over, if it was made for one and has nothing left."""
+    """Archive the temporary agent of a completed run if it has no work left."""
     state = await host.reads.agents.agent(agent_id)
     if state is None or not is_temporary(state.identity):
         return False
@@ -158,7 +158,7 @@ async def archive_temporary(host: Host, agent_id: AgentId) -> bool:
 async def named_agent(
     host: Host, clock: Clock, agent_id: AgentId, *, create: bool, template: str | None = None
 ) -> AgentId:
-    """Return the agent of this name, made from the template if it may be and is not there."""
+    """Return the named agent, created from the template if missing and requested."""
     state = await host.reads.agents.agent(agent_id)
     if state is None and create:
         identity = _identity(agent_id, clock, Visibility.PUBLIC)
@@ -210,7 +210,7 @@ _WITH_EFFECTS: Final = frozenset({"ApplyPatch", "ExecCommand", "ExecCommandBatch
 async def gather_facts(
     reads: StoreReads, agent_id: AgentId, told: tuple[Event, ...], *, now: datetime
 ) -> RunFacts:
-    """Read everything a run's events point to."""
+    """Read the records a run's events refer to."""
     snapshot = await reads.agents.snapshot(agent_id, now=now)
     turns = [await reads.turns.turn_log(turn_id) for turn_id in _turn_ids(told)]
     tasks = [await reads.tasks.task(task_id) for task_id in _task_ids(told)]
@@ -278,17 +278,17 @@ _BUSY: Final = (
 
 
 def ignore_event(event: Event) -> None:
-    """Ignore what the run tells."""
+    """Ignore an event."""
 
 
 class RoundLimit(msgspec.Struct, kw_only=True):
-    """How many rounds a run may ask a model for; each asking uses one up."""
+    """The round limit of a run."""
 
     rounds_max: int | None
     used_count: int = 0
 
     def gate(self, agent_id: AgentId) -> FailureArtifact | None:
-        """Take one round, or say that there is none left."""
+        """Count one round, or return the failure if none is left."""
         if self.rounds_max is not None and self.used_count >= self.rounds_max:
             return run_round_limit(self.rounds_max)
         self.used_count += 1
@@ -296,7 +296,7 @@ class RoundLimit(msgspec.Struct, kw_only=True):
 
 
 class OneShot:
-    """One run of one agent."""
+    """A run of one agent."""
 
     def __init__(
         self, host: Host, clock: Clock, agent_id: AgentId, *, listener: EventListener = ignore_event
@@ -310,12 +310,12 @@ class OneShot:
         self._used_up = False
 
     async def ask(self, request: IngressRequest) -> None:
-        """Put the prompt to the agent; what its log gains from here on belongs to the run."""
+        """Admit the prompt; later events of the agent belong to the run."""
         _, self._cursor = await self._host.reads.events.event_bounds(self._agent_id)
         await self._host.admit(request)
 
     async def rest(self, *, wait_for_tasks: bool) -> None:
-        """Return once the agent has nothing more to do."""
+        """Return once the agent has nothing left to do."""
         following = self._host.events.follow(self._agent_id, after=self._cursor)
         async with aclosing(following) as events:
             async for audit in events:
@@ -326,7 +326,7 @@ class OneShot:
                     return
 
     async def result(self) -> RunResult:
-        """Sum up the run as far as it went."""
+        """Return the result of the run so far."""
         reads = self._host.reads
         while page := await reads.events.events_after(
             self._agent_id, self._cursor, limit=EVENT_PAGE_COUNT_DEFAULT
@@ -370,7 +370,7 @@ async def run_once(
     trust: TrustLevel = TrustLevel.TRUSTED_OPERATOR,
     wait_for_tasks: bool = True,
 ) -> RunResult:
-    """Put the prompt to the agent, creating it if need be, and return what came of it."""
+    """Prompt the agent, creating it if needed, and return the result."""
     await named_agent(host, clock, agent_id, create=True)
     run = OneShot(host, clock, agent_id)
     await run.ask(run_request(agent_id, text, trust=trust))

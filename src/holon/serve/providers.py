@@ -7,7 +7,11 @@ Owns:  the construction of its parts; which environment variables hold secrets; 
 from collections.abc import Mapping
 from pathlib import Path
 
-from holon.adapters.providers.credentials import Credentials, learn_kept_secrets, secret_variables
+from holon.adapters.providers.credentials import (
+    Credentials,
+    register_stored_secrets,
+    secret_variables,
+)
 from holon.adapters.providers.last_failures import LastFailureLog
 from holon.adapters.providers.resolver import ProviderResolver, ResolverParts
 from holon.adapters.system.credential_file import CredentialFile
@@ -24,7 +28,7 @@ from holon.runtime.providers.gate import LastFailure
 def build_plane(
     settings: Settings, environ: Mapping[str, str], registry: SecretRegistry, clock: Clock
 ) -> ProviderResolver:
-    """Return the plane a host with these settings uses. Close it at the end."""
+    """Build the model provider of a host with these settings. The caller closes it."""
     profiles = CredentialFile(settings.home).profiles
     credentials = Credentials(
         environ=environ,
@@ -33,7 +37,7 @@ def build_plane(
         clock=clock,
         user_home=Path(environ.get("HOME", "/")),
     )
-    learn_kept_secrets(registry, environ, profiles, variables=_named_variables(settings))
+    register_stored_secrets(registry, environ, profiles, variables=_named_variables(settings))
     parts = ResolverParts(
         credentials=credentials, clock=clock, home=settings.home, redactor=registry
     )
@@ -41,7 +45,7 @@ def build_plane(
 
 
 def variables_to_forget(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables a process that has read them keeps better to itself."""
+    """Return the variables to remove from the environment of a process that has read them."""
     signing = {each.secret_env for each in settings.webhooks.values() if each.secret_env}
     named = _named_variables(settings) | signing | {CONTROL_TOKEN}
     return secret_variables(environ, variables=named)
@@ -53,14 +57,14 @@ def _named_variables(settings: Settings) -> set[str]:
 
 
 class ProviderJournal:
-    """Passes news on to the notes a doctor reads, and to the journal."""
+    """Records provider failures for the doctor and in the journal."""
 
     def __init__(self, notes: LastFailureLog, journal: Journal) -> None:
         self._notes = notes
         self._journal = journal
 
     def failed(self, provider: str, failure: LastFailure) -> None:
-        """A provider failed."""
+        """Record the failure of a provider."""
         self._notes.take(provider, failure)
         self._journal.note(
             "provider_failed",
@@ -72,13 +76,17 @@ class ProviderJournal:
         )
 
     def moved(self, route: ModelRef, circuit: Circuit) -> None:
-        """A model is given a rest, or is back."""
+        """Log that the circuit of a model opened or closed."""
         if isinstance(circuit, CircuitClosed):
-            self._journal.note("provider_back", f"{route} is in use again", model_ref=str(route))
+            self._journal.note(
+                "provider_back",
+                f"the circuit of {route} closed: it is in use again",
+                model_ref=str(route),
+            )
             return
         self._journal.note(
             "provider_rests",
-            f"{route} failed too often in a row and is given a rest",
+            f"the circuit of {route} opened after repeated failures",
             level=LogLevel.WARNING,
             model_ref=str(route),
         )

@@ -36,7 +36,7 @@ LAST_WORDS: Final = frozenset({_REFUSED, _ENDED_BADLY})  # nothing comes after t
 
 
 class LifecycleFailures:
-    """Watches one life of a service: `with` it around everything that can fail."""
+    """A context manager that records the failed start or shutdown of a service."""
 
     def __init__(
         self, files: FailureFiles, clock: Clock, *, journal: Journal, redactor: Redactor
@@ -48,12 +48,12 @@ class LifecycleFailures:
         self._phase = FailurePhase.STARTUP
 
     def started(self) -> None:
-        """The start succeeded; what fails from here on is the end."""
+        """Record a successful start; a later failure counts as one of the shutdown."""
         self._files.clear()
         self._phase = FailurePhase.SHUTDOWN
 
     def __enter__(self) -> "LifecycleFailures":
-        """Begin to watch."""
+        """Log the start."""
         self._journal.note("starting", f"holon {__version__} starts")
         return self
 
@@ -63,11 +63,11 @@ class LifecycleFailures:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Write a failure down and let it pass."""
+        """Record a failure and let it propagate."""
         del kind, trace
         if error is None:
             self._files.clear()
-            self._journal.note("ended", "ended in good order; what was accepted is kept")
+            self._journal.note("ended", "ended cleanly; accepted work is durable")
             return
         leaf = next(leaves_of(error), error)
         said = self._redactor.redact(sentence_of(leaf))
@@ -83,7 +83,7 @@ class LifecycleFailures:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error in one sentence, with what to do about it."""
+    """Return the message of an error, with its hint."""
     if isinstance(error, HolonError):
         return f"{error.message} ({error.hint})" if error.hint else error.message
     return f"{type(error).__name__}: {error}"
@@ -91,7 +91,7 @@ def sentence_of(error: BaseException) -> str:
 
 @contextmanager
 def service_journal(files: RunFiles, level: LogLevel, redactor: Redactor) -> Iterator[JournalFile]:
-    """Keep a journal while the block runs; raises UnsafePathError before it begins."""
+    """Open the service log while the block runs; may raise UnsafePathError."""
     with home_errors(files.home):
         opened = RotatingLog(files.log)
     with closing(opened) as log:
@@ -105,7 +105,7 @@ def service_journal(files: RunFiles, level: LogLevel, redactor: Redactor) -> Ite
 
 
 async def sum_up(journal: JournalFile, traffic: Traffic, clock: Clock) -> None:
-    """Once a minute, tell of what was only counted; for ever."""
+    """Log suppressed lines and refused requests once a minute, until cancelled."""
     while True:
         await clock.sleep_for(JOURNAL_WINDOW_MS)  # of real time, wherever the clock is set
         journal.sweep()
@@ -113,14 +113,14 @@ async def sum_up(journal: JournalFile, traffic: Traffic, clock: Clock) -> None:
 
 
 def tell_refusals(journal: Journal, traffic: Traffic) -> None:
-    """Tell how many requests were turned away since last time, by status."""
+    """Log the requests refused since the last call, by status."""
     counts = traffic.take_refusals()
     if not counts:
         return
     told = ", ".join(f"{count} with {status}" for status, count in sorted(counts.items()))
     journal.note(
         "requests_refused",
-        f"requests were turned away: {told}",
+        f"requests were refused: {told}",
         level=LogLevel.WARNING if any(status >= 500 for status in counts) else LogLevel.INFO,
         count=sum(counts.values()),
     )

@@ -26,7 +26,7 @@ _NEEDED: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 
 
 def are_spans_wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the environment says where spans go."""
+    """Whether the environment configures an exporter."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     named = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower()
@@ -37,7 +37,7 @@ def are_spans_wanted(environ: Mapping[str, str]) -> bool:
 async def service_tracer(
     environ: Mapping[str, str], journal: Journal, secrets: SecretRegistry
 ) -> AsyncIterator[Tracer]:
-    """Gather spans while the block runs, if they are wanted and can be had."""
+    """Trace while the block runs, if configured and available."""
     if not are_spans_wanted(environ):
         yield NoTracer()
         return
@@ -64,7 +64,7 @@ async def service_tracer(
 
 
 def _is_there(name: str) -> bool:
-    """Whether a module could be imported; one whose parent is missing could not."""
+    """Whether a module can be imported; False also if its parent is missing."""
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:

@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-import apsw
 import pytest
 
 from holon.adapters.backup.backup_format import (
@@ -37,6 +36,7 @@ from holon.model.errors import HomeInUseError
 from tests.adapters.sqlite.check.story import write_story
 from tests.adapters.sqlite.test_database_underneath import overwrite_pages_of
 from tests.support.builders import a_message, an_admission
+from tests.support.database_plants import make_foreign_database
 
 pytestmark = pytest.mark.long
 
@@ -435,9 +435,7 @@ def test_what_is_no_backup_at_all_is_refused(tmp_path: Path) -> None:
 async def test_a_backup_of_another_database_is_refused(home: Path, tmp_path: Path) -> None:
     file, _ = made(home)
     other = tmp_path / "other.sqlite"
-    connection = apsw.Connection(str(other))
-    connection.execute("create table orders (id)")
-    connection.close()
+    make_foreign_database(other)
     with_it = tmp_path / "with.tar"
     with tarfile.open(file) as old, tarfile.open(with_it, "w") as new:
         for each in old.getmembers():

@@ -20,7 +20,7 @@ from holon.model.providers.prompt_frame import PromptFrame, ProviderRequest
 from holon.model.turns.conversation import TextBlock, UserMessage
 from holon.model.turns.turn import ModelAnswer
 from holon.model.values import AgentId
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 
 WIRES = (
     TransportKind.OPENAI_CHAT_COMPLETIONS,
@@ -97,7 +97,7 @@ def answer_of(wire: TransportKind, reply: CannedReply) -> ModelAnswer:
         refused=RefusedParameters(),
     )
     provider = provider_at(endpoint, NoAuthorization(), parts)
-    return unsuspended(provider.answer(REQUEST, unheard))
+    return unsuspended(provider.answer(REQUEST, ignore_progress))
 
 
 def unsuspended(coroutine: Coroutine[Any, Any, _Result]) -> _Result:

@@ -32,7 +32,7 @@ def credentials_of(
     )
 
 
-def plane_of(
+def resolver_of(
     home: Path,
     settings: ProviderResolverSettings | None = None,
     environ: Mapping[str, str] | None = None,

@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 
 from holon.adapters.providers.catalog import ProviderRoute, provider_route
-from holon.adapters.providers.credentials import Secret, credential_headers, learn_kept_secrets
+from holon.adapters.providers.credentials import Secret, credential_headers, register_stored_secrets
 from holon.adapters.providers.external_credentials import secret_from, words_of
 from holon.adapters.system.credential_file import CredentialFile
 from holon.adapters.system.secrets import SecretRegistry
@@ -286,7 +286,7 @@ async def test_a_program_that_fails_is_refused_without_its_words(
 
 
 async def test_a_program_that_does_not_answer_is_given_up() -> None:
-    with pytest.raises(AuthRejectedError, match="said nothing within 50 ms"):
+    with pytest.raises(AuthRejectedError, match="printed nothing within 50 ms"):
         await secret_from(words_of(program("import time", "time.sleep(600)")), {}, wait_ms=50)
 
 
@@ -350,7 +350,7 @@ def test_what_is_kept_and_not_used_is_hidden_as_well(tmp_path: Path) -> None:
         file.put(name, each)
     named = {"OTHER_API_KEY": "o", "MINE": "m", "HF_TOKEN": "h", "EDITOR": "e"}
     environ = {name: f"{first}-{SECRET}" for name, first in named.items()}
-    learn_kept_secrets(registry, environ, file.profiles, variables={"MINE"})
+    register_stored_secrets(registry, environ, file.profiles, variables={"MINE"})
     hidden = [first for first in "arwomhe" if SECRET not in registry.redact(f"({first}-{SECRET})")]
     assert hidden == list("arwomh")
 
@@ -359,7 +359,7 @@ def test_a_credential_that_is_nested_without_end_is_hidden_as_a_whole(tmp_path: 
     file, registry = CredentialFile(tmp_path), SecretRegistry()
     deep = "[" * 5_000
     file.put("work", StoredCredential(kind=CredentialKind.API_KEY, material=deep))
-    learn_kept_secrets(registry, {}, file.profiles, variables=())
+    register_stored_secrets(registry, {}, file.profiles, variables=())
     assert registry.redact(f"x{deep}x") == "x[secret:credential profile work]x"
 
 
@@ -379,5 +379,5 @@ def test_credentials_that_cannot_be_read_keep_nobody_from_hiding_the_rest(tmp_pa
     file, registry = CredentialFile(tmp_path), SecretRegistry()
     file.put("work", StoredCredential(kind=CredentialKind.API_KEY, material=f"w-{SECRET}"))
     (tmp_path / "credentials.json").write_text("{", encoding="utf-8")
-    learn_kept_secrets(registry, {"A_API_KEY": f"a-{SECRET}"}, file.profiles, variables=())
+    register_stored_secrets(registry, {"A_API_KEY": f"a-{SECRET}"}, file.profiles, variables=())
     assert SECRET not in registry.redact(f"(a-{SECRET})")

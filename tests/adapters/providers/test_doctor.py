@@ -22,7 +22,7 @@ from holon.model.providers.attempts import ProviderError
 from holon.model.providers.models import ProviderResolverSettings, ProviderSetting, parse_model_ref
 from holon.runtime.providers.gate import LastFailure
 from tests.adapters.providers.byte_server import byte_server, json_response
-from tests.adapters.providers.resolver_parts import SECRET, plane_of
+from tests.adapters.providers.resolver_parts import SECRET, resolver_of
 
 FAILURE = LastFailure(
     model_ref="openai/gpt-5.4",
@@ -43,9 +43,9 @@ def test_every_configured_provider_is_told_and_no_other(tmp_path: Path) -> None:
         model_fallbacks=(parse_model_ref("zai/glm-4.6"),),
         providers={"mine": ProviderSetting(base_url="https://g.example/v1")},
     )
-    plane = plane_of(tmp_path, settings, {"XAI_API_KEY": SECRET, "OPENAI_API_KEY": SECRET})
-    assert list(configured_providers(plane)) == ["mine", "openai", "xai", "zai"]
-    report = examine(plane, {"openai": FAILURE}, {})
+    resolver = resolver_of(tmp_path, settings, {"XAI_API_KEY": SECRET, "OPENAI_API_KEY": SECRET})
+    assert list(configured_providers(resolver)) == ["mine", "openai", "xai", "zai"]
+    report = examine(resolver, {"openai": FAILURE}, {})
     openai = one(report, "openai")
     assert (openai.transport, openai.endpoint) == ("openai_responses", "https://api.openai.com/v1")
     assert openai.credential is not None
@@ -63,8 +63,8 @@ def test_every_configured_provider_is_told_and_no_other(tmp_path: Path) -> None:
 
 def test_a_provider_that_failed_is_told_though_nobody_configures_it(tmp_path: Path) -> None:
     failures = {"deepseek": FAILURE, "gone": FAILURE}
-    plane = plane_of(tmp_path, environ={"OPENAI_API_KEY": SECRET})
-    report = examine(plane, failures, {})
+    resolver = resolver_of(tmp_path, environ={"OPENAI_API_KEY": SECRET})
+    report = examine(resolver, failures, {})
     told = {each.provider: each.is_configured for each in report.providers}
     assert told == {"deepseek": False, "gone": False, "openai": True}
     assert one(report, "deepseek").last_failure == FAILURE
@@ -74,7 +74,7 @@ def test_a_provider_that_failed_is_told_though_nobody_configures_it(tmp_path: Pa
 
 @pytest.mark.requirement("provider-plane:doctor-shows-the-retry-policy")
 def test_the_retry_policy_is_the_one_in_force(tmp_path: Path) -> None:
-    policy = examine(plane_of(tmp_path), {}, {}).providers[0].retry_policy
+    policy = examine(resolver_of(tmp_path), {}, {}).providers[0].retry_policy
     assert policy.max_retries == 2
     assert policy.retryable == (
         "timeout", "connection", "rate_limited", "server_error", "garbled_response",
@@ -110,7 +110,7 @@ def test_what_cannot_be_used_says_why(tmp_path: Path) -> None:
             "nowhere": ProviderSetting(base_url="gopher://x"),
         },
     )
-    report = examine(plane_of(tmp_path, settings), {}, {})
+    report = examine(resolver_of(tmp_path, settings), {}, {})
     assert not report.is_usable
     assert "telepathy" in str(report.problem)
     assert "openai_chat_completions" in str(report.hint)
@@ -120,7 +120,7 @@ def test_what_cannot_be_used_says_why(tmp_path: Path) -> None:
 
 
 def test_a_provider_asked_for_by_name_is_told_even_when_it_does_not_exist(tmp_path: Path) -> None:
-    report = examine(plane_of(tmp_path), {}, {}, only="opnai")
+    report = examine(resolver_of(tmp_path), {}, {}, only="opnai")
     assert [each.provider for each in report.providers] == ["opnai"]
     assert "did you mean 'openai'" in str(report.providers[0].hint)
 
@@ -131,14 +131,14 @@ async def test_a_probe_shows_who_answers_and_sends_no_credential(tmp_path: Path)
             model_default=parse_model_ref("openai/gpt-5.4"),
             providers={"openai": ProviderSetting(base_url=f"{server.url}/v1")},
         )
-        plane = plane_of(tmp_path, settings, {"OPENAI_API_KEY": SECRET})
-        probe = await probe_provider(plane, "openai")
-        await plane.aclose()
+        resolver = resolver_of(tmp_path, settings, {"OPENAI_API_KEY": SECRET})
+        probe = await probe_provider(resolver, "openai")
+        await resolver.aclose()
     assert probe is not None
     assert (probe.is_reachable, probe.status) == (True, 401)
     (seen,) = server.seen
     assert SECRET not in str(seen)
-    assert examine(plane, {}, {"openai": probe}).is_usable
+    assert examine(resolver, {}, {"openai": probe}).is_usable
 
 
 async def test_a_probe_nobody_answers_makes_the_model_unusable(tmp_path: Path) -> None:
@@ -149,21 +149,21 @@ async def test_a_probe_nobody_answers_makes_the_model_unusable(tmp_path: Path) -
             model_default=parse_model_ref("ollama/qwen3"),
             providers={"ollama": ProviderSetting(base_url=base_url)},
         )
-        plane = plane_of(tmp_path, settings)
-        probe = await probe_provider(plane, "ollama")
-        await plane.aclose()
+        resolver = resolver_of(tmp_path, settings)
+        probe = await probe_provider(resolver, "ollama")
+        await resolver.aclose()
     assert probe is not None
     assert not probe.is_reachable
-    report = examine(plane, {}, {"ollama": probe})
+    report = examine(resolver, {}, {"ollama": probe})
     assert not report.is_usable
     assert report.problem == probe.detail
     assert one(report, "ollama").availability is Availability.UNAVAILABLE
 
 
 async def test_what_needs_no_network_is_not_probed(tmp_path: Path) -> None:
-    plane = plane_of(tmp_path)
-    assert await probe_provider(plane, "scripted") is None
-    assert await probe_provider(plane, "no-such-provider") is None
+    resolver = resolver_of(tmp_path)
+    assert await probe_provider(resolver, "scripted") is None
+    assert await probe_provider(resolver, "no-such-provider") is None
 
 
 def test_last_failures_are_kept_and_a_damaged_file_is_as_good_as_none(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What importing the provider plane loads, seen from a process of its own."""
+"""The modules that importing the provider resolver loads, in a separate process."""
 
 import subprocess
 import sys
@@ -7,12 +7,17 @@ import pytest
 
 pytestmark = pytest.mark.long
 
-WIRES = ("openai_responses", "openai_codex", "openai_chat", "anthropic_messages")
-PLANE = "holon.adapters.providers.resolver"
+TRANSPORTS = (
+    "openai_responses.transport",
+    "openai_codex",
+    "openai_chat.transport",
+    "anthropic_messages.transport",
+)
+RESOLVER = "holon.adapters.providers.resolver"
 EVERYTHING = (
-    PLANE,
+    RESOLVER,
     "holon.adapters.providers.http.remote_client",
-    *(f"holon.adapters.providers.{wire}.transport" for wire in WIRES),
+    *(f"holon.adapters.providers.{name}" for name in TRANSPORTS),
 )
 
 
@@ -25,7 +30,7 @@ def roots_loaded_by(*modules: str) -> set[str]:
     return {name.partition(".")[0] for name in ran.stdout.split()}
 
 
-def test_the_plane_and_every_wire_load_no_vendor_package() -> None:
+def test_the_resolver_and_every_transport_load_no_vendor_package() -> None:
     loaded = roots_loaded_by(*EVERYTHING)
     assert {"holon", "httpx2"} <= loaded
     assert not loaded & {"openai", "anthropic", "xllamacpp"}
@@ -36,5 +41,5 @@ def test_the_check_would_see_a_vendor_package() -> None:
     assert "openai" in roots_loaded_by("openai")
 
 
-def test_the_plane_alone_loads_no_http_client() -> None:
-    assert "httpx2" not in roots_loaded_by(PLANE)
+def test_the_resolver_alone_loads_no_http_client() -> None:
+    assert "httpx2" not in roots_loaded_by(RESOLVER)

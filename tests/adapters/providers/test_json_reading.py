@@ -12,7 +12,7 @@ from holon.adapters.providers.wire_answer import (
     count_at,
     decode_json,
     finished_answer,
-    may_be_silent,
+    may_be_empty,
     name_at,
     optional_list,
     optional_object,
@@ -124,7 +124,7 @@ WORDS = TextBlock(text="and now?")
 
 @pytest.mark.requirement("provider-http:silence-behind-results-ends-the-turn")
 @pytest.mark.parametrize(
-    ("conversation", "silence_counts"),
+    ("conversation", "allow_empty"),
     [
         ((), False),
         ((UserMessage(blocks=()),), False),
@@ -134,10 +134,10 @@ WORDS = TextBlock(text="and now?")
     ],
 )
 def test_silence_is_an_answer_to_results_alone(
-    conversation: tuple[ConversationMessage, ...], silence_counts: bool
+    conversation: tuple[ConversationMessage, ...], allow_empty: bool
 ) -> None:
-    assert may_be_silent(conversation) is silence_counts
-    silent = finished_answer((), StopReason.END_TURN, None, silence_counts=True)
+    assert may_be_empty(conversation) is allow_empty
+    silent = finished_answer((), StopReason.END_TURN, None, allow_empty=True)
     assert silent.blocks == ()
     with pytest.raises(UnreadableResponseError, match="the answer is empty"):
-        finished_answer((), StopReason.MAX_TOKENS, None, silence_counts=True)
+        finished_answer((), StopReason.MAX_TOKENS, None, allow_empty=True)

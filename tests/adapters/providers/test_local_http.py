@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holon.adapters.providers.http.exchange import ExchangeTimeouts, HttpCall
-from holon.adapters.providers.http.local_client import LocalHttpExchange, is_here
+from holon.adapters.providers.http.local_client import LocalHttpExchange, is_loopback
 from holon.adapters.system.clock import SystemClock
 from holon.model.providers.attempts import UnreadableResponseError
 from tests.adapters.providers.byte_server import byte_server
@@ -74,7 +74,7 @@ async def fetched(exchange: LocalHttpExchange, url: str) -> bytes:
     ],
 )
 def test_only_what_names_this_machine_by_itself_is_here(url: str, here: bool) -> None:
-    assert is_here(url) is here
+    assert is_loopback(url) is here
 
 
 @pytest.mark.parametrize(

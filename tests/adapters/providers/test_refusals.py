@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.adapters.providers.refusals import (
-    keyless_line,
     not_json,
+    redacted_line,
     refusal_inside_200,
     refusal_of,
     refused,
@@ -211,14 +211,14 @@ def test_what_looks_like_a_key_is_not_repeated(told: str) -> None:
 
 
 def test_a_long_message_becomes_one_bounded_line() -> None:
-    line = keyless_line("a\nb\t\x07" + " word" * 10_000)
+    line = redacted_line("a\nb\t\x07" + " word" * 10_000)
     assert line.startswith("a b ? word")
     assert PROVIDER_MESSAGE_CHARS_MAX - len("word ") <= len(line) <= PROVIDER_MESSAGE_CHARS_MAX
 
 
 def test_a_word_that_is_cut_is_left_out_since_it_may_be_a_secret() -> None:
     secret = "xy0123456789" * 10  # nothing that looks like a key
-    line = keyless_line("because " * 48 + secret)
+    line = redacted_line("because " * 48 + secret)
     assert line == "because " * 48 + "…"
 
 

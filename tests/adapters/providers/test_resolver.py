@@ -28,10 +28,15 @@ from holon.model.providers.models import (
     parse_model_ref,
 )
 from holon.model.turns.conversation import TextBlock
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.adapters.providers.byte_server import byte_server, json_response
 from tests.adapters.providers.recorded.sample_requests import asking
-from tests.adapters.providers.resolver_parts import SECRET, plane_of, token_that_ends, write_login
+from tests.adapters.providers.resolver_parts import (
+    SECRET,
+    resolver_of,
+    token_that_ends,
+    write_login,
+)
 from tests.support.manual_clock import DAWN
 
 KEYS = {
@@ -69,23 +74,23 @@ def test_a_reference_leads_to_its_wire_and_names_its_account(
     write_login(
         tmp_path / ".codex" / "auth.json", access_token=token_that_ends(DAWN.replace(year=2030))
     )
-    plane = plane_of(tmp_path, environ=KEYS)
-    candidate = plane.find(ref(text))
+    resolver = resolver_of(tmp_path, environ=KEYS)
+    candidate = resolver.find(ref(text))
     assert isinstance(candidate.provider, wire)
     assert candidate.account == account
     assert str(candidate.model_ref) == text
-    assert plane.find(ref(text)) is candidate
+    assert resolver.find(ref(text)) is candidate
 
 
 def test_a_script_needs_no_credential(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "mine.yaml").write_text(SCRIPT, encoding="utf-8")
-    plane = plane_of(tmp_path)
-    assert isinstance(plane.find(ref("scripted/mine")).provider, ScriptedProvider)
+    resolver = resolver_of(tmp_path)
+    assert isinstance(resolver.find(ref("scripted/mine")).provider, ScriptedProvider)
     absolute = tmp_path / "scripts" / "mine.yaml"
-    assert isinstance(plane.find(ref(f"scripted/{absolute}")).provider, ScriptedProvider)
+    assert isinstance(resolver.find(ref(f"scripted/{absolute}")).provider, ScriptedProvider)
     with pytest.raises(ModelUnavailableError):
-        plane.find(ref("scripted/no-such-script-here"))
+        resolver.find(ref("scripted/no-such-script-here"))
 
 
 @pytest.mark.requirement("provider-plane:unsupported-transport-fails-closed")
@@ -94,16 +99,16 @@ def test_an_unsupported_transport_is_refused_while_finding(tmp_path: Path) -> No
         providers={"openai": ProviderSetting(transport="telepathy")}
     )
     with pytest.raises(TransportUnsupportedError, match="telepathy"):
-        plane_of(tmp_path, settings, KEYS).find(ref("openai/gpt-5.4"))
+        resolver_of(tmp_path, settings, KEYS).find(ref("openai/gpt-5.4"))
 
 
 def test_a_refusal_is_not_remembered(tmp_path: Path) -> None:
     environ: dict[str, str] = {"UNRELATED": "1"}
-    plane = plane_of(tmp_path, environ=environ)
+    resolver = resolver_of(tmp_path, environ=environ)
     with pytest.raises(ModelUnavailableError, match="OPENAI_API_KEY is not set"):
-        plane.find(ref("openai/gpt-5.4"))
+        resolver.find(ref("openai/gpt-5.4"))
     environ["OPENAI_API_KEY"] = SECRET
-    assert plane.find(ref("openai/gpt-5.4")).account == "openai:env:OPENAI_API_KEY"
+    assert resolver.find(ref("openai/gpt-5.4")).account == "openai:env:OPENAI_API_KEY"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +133,9 @@ def test_who_chose_nothing_gets_what_is_in_reach(
     has_local: bool,
     default: str,
 ) -> None:
-    plane = plane_of(tmp_path, settings, environ, has_local=has_local)
-    assert str(plane.preference.default) == default
-    assert plane.note == (TRIAL_NOTE if default.startswith("local/") else None)
+    resolver = resolver_of(tmp_path, settings, environ, has_local=has_local)
+    assert str(resolver.preference.default) == default
+    assert resolver.note == (TRIAL_NOTE if default.startswith("local/") else None)
 
 
 def test_fallbacks_are_in_order_and_named_once(tmp_path: Path) -> None:
@@ -138,12 +143,12 @@ def test_fallbacks_are_in_order_and_named_once(tmp_path: Path) -> None:
     settings = ProviderResolverSettings(
         model_default=ref("openai/gpt-5"), model_fallbacks=fallbacks
     )
-    preference = plane_of(tmp_path, settings).preference
+    preference = resolver_of(tmp_path, settings).preference
     assert [str(one) for one in preference.fallbacks] == ["xai/grok-4", "zai/glm-4.6"]
     alone = ProviderResolverSettings(
         model_default=ref("openai/gpt-5"), model_fallbacks=fallbacks, fallback_disabled=True
     )
-    assert plane_of(tmp_path, alone).preference.fallbacks == ()
+    assert resolver_of(tmp_path, alone).preference.fallbacks == ()
 
 
 def test_an_endpoint_carries_what_catalog_and_settings_say(tmp_path: Path) -> None:
@@ -155,17 +160,17 @@ def test_an_endpoint_carries_what_catalog_and_settings_say(tmp_path: Path) -> No
             "mine": ProviderSetting(transport="anthropic_messages", base_url="https://g.example"),
         },
     )
-    plane = plane_of(tmp_path, settings)
-    openai = endpoint_of(plane.route("openai"), ref("openai/gpt-5.4"), settings)
+    resolver = resolver_of(tmp_path, settings)
+    openai = endpoint_of(resolver.route("openai"), ref("openai/gpt-5.4"), settings)
     assert (openai.schema_mode, openai.freeform_tools) == (SchemaMode.RELAXED, True)
     assert (openai.stream, openai.reasoning_effort) == (True, "low")
     assert (openai.output_tokens_max, openai.betas, openai.context_editing) == (8_192, (), None)
-    claude = endpoint_of(plane.route("anthropic"), ref("anthropic/claude-sonnet-5-5"), settings)
+    claude = endpoint_of(resolver.route("anthropic"), ref("anthropic/claude-sonnet-5-5"), settings)
     assert claude.betas == ("b-1",)
     assert claude.context_editing == ContextEditing(keep_recent_tool_uses=5)
-    own = endpoint_of(plane.route("mine"), ref("mine/claude"), settings)
+    own = endpoint_of(resolver.route("mine"), ref("mine/claude"), settings)
     assert own.context_editing is not None
-    compatible = endpoint_of(plane.route("minimax"), ref("minimax/MiniMax-M2"), settings)
+    compatible = endpoint_of(resolver.route("minimax"), ref("minimax/MiniMax-M2"), settings)
     assert compatible.context_editing is None
     assert SECRET not in repr((openai, claude, own, compatible))
 
@@ -190,7 +195,7 @@ def test_only_the_responses_wire_is_told_to_go_on_from_its_last_answer(
         encoding="utf-8",
     )
     settings = load_settings(tmp_path, {}).plane
-    route = plane_of(tmp_path, settings).route("box")
+    route = resolver_of(tmp_path, settings).route("box")
     assert endpoint_of(route, ref("box/m"), settings).incremental is incremental
     assert len(route.warnings) == warnings
 
@@ -202,16 +207,16 @@ def test_plain_http_to_elsewhere_is_warned_about(
         providers={"ollama": ProviderSetting(base_url="http://gpu.example:11434/v1")}
     )
     with caplog.at_level(logging.WARNING):
-        plane_of(tmp_path, settings).find(ref("ollama/llama3"))
+        resolver_of(tmp_path, settings).find(ref("ollama/llama3"))
     assert "plain http to gpu.example" in caplog.text
 
 
 def test_recording_wraps_and_replaying_replaces(tmp_path: Path) -> None:
     recording = ProviderResolverSettings(record_dir=str(tmp_path / "tape"))
-    recorded = plane_of(tmp_path, recording, KEYS).find(ref("openai/gpt-5.4"))
+    recorded = resolver_of(tmp_path, recording, KEYS).find(ref("openai/gpt-5.4"))
     assert isinstance(recorded.provider, RecordingProvider)
     replaying = ProviderResolverSettings(replay_dir=str(tmp_path / "tape"))
-    replayed = plane_of(tmp_path, replaying).find(ref("openai/gpt-5.4"))  # no credential needed
+    replayed = resolver_of(tmp_path, replaying).find(ref("openai/gpt-5.4"))  # no credential needed
     assert isinstance(replayed.provider, ReplayingProvider)
 
 
@@ -226,19 +231,19 @@ def test_tracing_wraps_what_answers_and_is_recorded_around(
         (ProviderResolverSettings(record_dir=tape), RecordingProvider),
     ):
         traced = msgspec.structs.replace(settings, http_trace=http, failure_trace=failure)
-        found = plane_of(tmp_path, traced, KEYS).find(ref("openai/gpt-5.4"))
+        found = resolver_of(tmp_path, traced, KEYS).find(ref("openai/gpt-5.4"))
         assert isinstance(found.provider, kind)
 
 
 async def test_wires_share_one_client_which_is_closed(tmp_path: Path) -> None:
-    plane = plane_of(tmp_path, environ=KEYS)
-    plane.find(ref("openai/gpt-5.4"))
-    shared = plane.exchange()
-    plane.find(ref("anthropic/claude-sonnet-5-5"))
-    assert plane.exchange() is shared
-    await plane.aclose()
-    await plane.aclose()
-    assert plane.exchange() is not shared
+    resolver = resolver_of(tmp_path, environ=KEYS)
+    resolver.find(ref("openai/gpt-5.4"))
+    shared = resolver.exchange()
+    resolver.find(ref("anthropic/claude-sonnet-5-5"))
+    assert resolver.exchange() is shared
+    await resolver.aclose()
+    await resolver.aclose()
+    assert resolver.exchange() is not shared
 
 
 async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) -> None:
@@ -257,10 +262,10 @@ async def test_a_found_model_is_asked_where_and_as_configured(tmp_path: Path) ->
     }
     async with byte_server([json_response("200 OK", answer)]) as server:
         told = {"deepseek": ProviderSetting(base_url=f"{server.url}/v1")}
-        plane = plane_of(tmp_path, ProviderResolverSettings(providers=told), KEYS)
-        found = plane.find(ref("deepseek/deepseek-flash"))
-        said = await found.provider.answer(asking("say hello"), unheard)
-        await plane.aclose()
+        resolver = resolver_of(tmp_path, ProviderResolverSettings(providers=told), KEYS)
+        found = resolver.find(ref("deepseek/deepseek-flash"))
+        said = await found.provider.answer(asking("say hello"), ignore_progress)
+        await resolver.aclose()
     assert [block.text for block in said.blocks if isinstance(block, TextBlock)] == ["hello"]
     (seen,) = server.seen
     assert seen.line.startswith("POST /v1/chat/completions ")

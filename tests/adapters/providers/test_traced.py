@@ -19,7 +19,7 @@ from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.conversation import TextBlock
 from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason
 from holon.model.values import JsonValue
-from holon.ports.providers import OnProgress, Provider, unheard
+from holon.ports.providers import OnProgress, Provider, ignore_progress
 from tests.adapters.providers.recorded.sample_requests import MODEL, Sayer, asking, saying
 from tests.support.manual_clock import ManualClock
 
@@ -115,7 +115,7 @@ async def test_a_failure_is_told_with_its_diagnostics_and_no_secret(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(RateLimitedError) as caught:
-        await traced(FAILURE, exchanges=True, failures=True).answer(asking("a"), unheard)
+        await traced(FAILURE, exchanges=True, failures=True).answer(asking("a"), ignore_progress)
     assert caught.value is FAILURE
     (_, exchange), (word, failure) = lines(caplog)
     assert (exchange["outcome"], exchange["status"]) == ("rate_limited", 429)
@@ -147,9 +147,9 @@ async def test_each_trace_is_its_own_choice(
     caplog: pytest.LogCaptureFixture, exchanges: bool, failures: bool, words: list[str]
 ) -> None:
     provider = traced(saying("hi"), ProviderError("odd"), exchanges=exchanges, failures=failures)
-    await provider.answer(asking("a"), unheard)
+    await provider.answer(asking("a"), ignore_progress)
     with pytest.raises(ProviderError):
-        await provider.answer(asking("a"), unheard)
+        await provider.answer(asking("a"), ignore_progress)
     assert [word for word, _ in lines(caplog)] == words
 
 
@@ -162,7 +162,7 @@ async def test_a_cancelled_exchange_is_told_as_abandoned(caplog: pytest.LogCaptu
     tracing = Tracing(clock=ManualClock(), redactor=SecretRegistry(), exchanges=True, failures=True)
     provider = TracedProvider(Silent(), MODEL, tracing)
     with anyio.move_on_after(0) as scope:
-        await provider.answer(asking("a"), unheard)
+        await provider.answer(asking("a"), ignore_progress)
     assert scope.cancelled_caught
     ((_, trace),) = lines(caplog)
     assert (trace["outcome"], trace["token_usage"]) == ("abandoned", None)

@@ -27,7 +27,7 @@ from holon.model.commits import (
     RememberActivation,
     StartToolCall,
 )
-from holon.model.guidance import ActivateSkill, InstructionSourceChanged, NoteInstructionChange
+from holon.model.guidance import ActivateSkill, NoteInstructionChange
 from holon.model.memory.records import (
     ArchiveEpisode,
     MemoryDeltaReason,
@@ -35,9 +35,7 @@ from holon.model.memory.records import (
     RememberWork,
     WorkingMemoryDelta,
 )
-from holon.model.queue import AuthorityClass
 from holon.model.turns.compaction import RememberContext
-from holon.model.turns.turn import TurnRecord
 from holon.model.values import MessageId, SummaryId, WorkItemId
 from holon.model.wake import WakeDisposition
 from holon.model.work import DeliverySummary
@@ -57,6 +55,7 @@ from tests.support.builders import (
     a_message,
     a_round,
     a_skill_activation,
+    a_source_change,
     a_task,
     a_timer,
     a_tool_call,
@@ -80,21 +79,6 @@ def a_writer() -> tuple[apsw.Connection, CommitWriter]:
 def apply(writer: CommitWriter, commit_id: str, *changes: Change) -> None:
     """Apply changes that must be accepted."""
     assert writer.apply_group([audited(a_commit(commit_id, *changes))]).results == [Applied()]
-
-
-def a_source_change(
-    turn: TurnRecord, *, path: str = "AGENTS.md", tainted: bool = True
-) -> InstructionSourceChanged:
-    """A file the agent lives by was written in a turn, by default one with words from outside."""
-    worth = AuthorityClass.EXTERNAL_EVIDENCE if tainted else AuthorityClass.OPERATOR_INSTRUCTION
-    return InstructionSourceChanged(
-        path=path,
-        old_sha256=None,
-        new_sha256="0" * 64,
-        turn_id=turn.turn_id,
-        authority_class=worth,
-        tainted=tainted,
-    )
 
 
 def everything() -> tuple[apsw.Connection, CommitWriter]:

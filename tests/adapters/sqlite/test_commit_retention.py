@@ -19,7 +19,7 @@ from holon.model.limits import (
     COMMIT_IDS_KEPT_MS_MIN,
     DAY_MS,
     IDEMPOTENCY_KEPT_MS_MIN,
-    MEMORY_GONE_KEPT_MS,
+    MEMORY_TOMBSTONES_KEPT_MS,
 )
 from holon.model.values import AgentId
 from holon.model.wake import WakeDisposition
@@ -99,7 +99,7 @@ def test_one_pass_forgets_every_mark_of_what_went_long_ago(history: History) -> 
         history.make(f"brief:{n}", AppendBrief(brief=a_brief(f"brief_{n}")))
     history.prune(FEW, now=LATER)
     assert history.count("memory_sources where gone = 1") == 35
-    history.prune(FEW, now=moment(200 * DAY_MS + MEMORY_GONE_KEPT_MS))
+    history.prune(FEW, now=moment(200 * DAY_MS + MEMORY_TOMBSTONES_KEPT_MS))
     assert history.count("memory_sources where gone = 1") == 0
 
 

@@ -295,7 +295,7 @@ async def test_a_checkpoint_of_the_owner_meanwhile_is_no_exchange(
     def before_a_checkpoint(record: Path) -> object:
         known = recorded(record)
         if not folded:
-            with files.folding():
+            with files.checkpointing():
                 os.utime(path)
             folded.append(known)
         return known

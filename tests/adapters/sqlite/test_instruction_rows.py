@@ -6,22 +6,16 @@ from holon.adapters.sqlite.check.checker import check_connection
 from holon.adapters.sqlite.database.connection import open_memory
 from holon.adapters.sqlite.database.migrate import known_migrations, migrate
 from holon.adapters.sqlite.retention import Retention
-from holon.adapters.sqlite.store import open_connection_store
 from holon.adapters.sqlite.writer.commit_writer import CommitWriter
-from holon.decide.events.audit import audited
-from holon.model.commits import Applied, RecordEvent
+from holon.model.commits import RecordEvent
 from holon.model.events.retention import RetentionPolicy
 from holon.model.guidance import (
-    InstructionSourceChanged,
     NoteInstructionChange,
-    TaintedInstructions,
 )
 from holon.model.limits import DAY_MS
 from holon.model.values import AgentId
-from tests.adapters.sqlite.raw_rows import a_source_change, a_writer, apply
-from tests.support.builders import MAIN, START, a_commit, a_turn, an_agent, moment
-from tests.support.inline_writer import InlineWriter, NoFaults
-from tests.support.manual_clock import ManualClock
+from tests.adapters.sqlite.raw_rows import a_writer, apply
+from tests.support.builders import MAIN, a_source_change, a_turn, an_agent, moment
 
 FIRST = a_source_change(a_turn("turn_1"))
 SECOND = a_source_change(a_turn("turn_2"), path="memory/self.md")
@@ -30,38 +24,15 @@ ROWS = "select agent_id, path, turn_id, changed_at, change_count from tainted_in
 OTHER = AgentId("other")
 
 
-def noted(event: InstructionSourceChanged, agent_id: AgentId = MAIN) -> NoteInstructionChange:
-    return NoteInstructionChange(agent_id=agent_id, event=event)
-
-
-@pytest.mark.requirement("provenance:instruction-taint-is-shown")
-async def test_the_newest_tainted_change_is_read_with_their_number() -> None:
-    connection, _ = a_writer()
-    store = open_connection_store(
-        connection, lambda shared: InlineWriter(shared, ManualClock(START), NoFaults())
-    )
-    await store.apply(audited(a_commit("born", an_agent(), an_agent(OTHER))))
-    await store.apply(audited(a_commit("one", noted(FIRST), noted(CLEAN, OTHER))))
-    both = a_commit("two", noted(FIRST), noted(SECOND), noted(CLEAN), at=moment(7))
-    assert await store.apply(audited(both)) == Applied()
-    assert await store.apply(audited(both)) == Applied(replayed=True)
-    found, clean = (
-        await store.reads.agents.agent_surface(MAIN),
-        await store.reads.agents.agent_surface(OTHER),
-    )
-    assert found is not None
-    assert found.tainted == TaintedInstructions(
-        path="memory/self.md", changed_at=moment(7), turn_id=SECOND.turn_id, change_count=3
-    )
-    assert clean is not None
-    assert clean.tainted is None
-    assert check_connection(connection).is_clean
-    await store.close()
-
-
 async def test_the_checker_holds_the_row_against_the_log() -> None:
     connection, writer = a_writer()
-    apply(writer, "born", an_agent(), an_agent(OTHER), noted(FIRST))
+    apply(
+        writer,
+        "born",
+        an_agent(),
+        an_agent(OTHER),
+        NoteInstructionChange(agent_id=MAIN, event=FIRST),
+    )
     connection.execute("update tainted_instructions set turn_id = 'turn_9', change_count = 2")
     apply(writer, "late", RecordEvent(agent_id=OTHER, event=SECOND))
     assert {str(each) for each in check_connection(connection).violations} == {
@@ -74,7 +45,7 @@ async def test_the_checker_holds_the_row_against_the_log() -> None:
 @pytest.mark.requirement("provenance:instruction-taint-is-shown")
 def test_what_the_log_lets_go_of_stays_on_record() -> None:
     connection, writer = a_writer()
-    apply(writer, "born", an_agent(), noted(FIRST))
+    apply(writer, "born", an_agent(), NoteInstructionChange(agent_id=MAIN, event=FIRST))
     apply(writer, "more", *(RecordEvent(agent_id=MAIN, event=CLEAN) for _ in range(9)))
     retention = Retention(connection)
     policy = RetentionPolicy(age_ms=DAY_MS, events_count_min=3, turns_count_min=1, batch_count=7)

@@ -116,7 +116,7 @@ SPOILT = (
 
 async def an_index(home: Path) -> SqliteMemoryIndex:
     index = SqliteMemoryIndex(str(home))
-    await index.begin_anew("a test")
+    await index.clear_for_rebuild("a test")
     await index.apply(update(*(a_document(str(n), f"remembered {n}") for n in range(200))))
     await index.apply(update(a_document("last", "remembered"), through_seq=5))
     await index.mark_whole()
@@ -207,7 +207,7 @@ async def test_a_file_that_is_spoilt_while_it_is_made_is_a_typed_error(
 
     monkeypatch.setattr(index_file, "_remove", remove)
     garbage(file)
-    for attempt in (index.facts, partial(index.begin_anew, "a test")):
+    for attempt in (index.facts, partial(index.clear_for_rebuild, "a test")):
         with pytest.raises(MemoryIndexError) as refused:
             await attempt()
         assert not isinstance(refused.value, IndexLostError)

@@ -42,7 +42,7 @@ def update(*documents: MemoryDocument, through_seq: int | None = None) -> IndexU
 @pytest.fixture
 async def index(tmp_path: Path) -> AsyncIterator[SqliteMemoryIndex]:
     made = SqliteMemoryIndex(str(tmp_path / "main"))
-    await made.begin_anew("a test")
+    await made.clear_for_rebuild("a test")
     yield made
     await made.close()
 

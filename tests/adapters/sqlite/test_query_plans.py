@@ -67,3 +67,10 @@ def test_a_name_given_twice_is_found_at_once() -> None:
 def test_comments_in_a_block_are_for_people() -> None:
     found = split_queries("-- one --\n-- why\nselect 1;\n\n-- two --\nselect 2\n", family="x")
     assert dict(found) == {"one": "select 1", "two": "select 2"}
+
+
+def test_counting_agents_passes_over_archived_ones_without_walking_them() -> None:
+    connection, _ = a_writer()
+    counting = named_queries("reads_usage")["agent_count"]
+    plan = connection.execute(f"explain query plan {counting}", (9,)).fetchall()
+    assert any("agents_in_use" in str(step[-1]) for step in plan)

@@ -5,7 +5,11 @@ import pytest
 from holon.adapters.sqlite.database.row_codec import CallRow, TurnRow
 from holon.adapters.sqlite.turns import TURN_CHARS_MAX, SettledTurns
 from holon.wire.codec import encode
-from tests.support.builders import a_receipt, a_tool_call, a_turn
+from tests.contract.store.steps import make, make_turn
+from tests.support.builders import MAIN, START, a_receipt, a_tool_call, a_turn, an_agent
+from tests.support.inline_writer import InlineWriter, NoFaults
+from tests.support.manual_clock import ManualClock
+from tests.support.memory_store import memory_connection, memory_store
 
 
 def a_row(turn_id: str) -> TurnRow:
@@ -52,3 +56,13 @@ def test_what_was_not_asked_for_longest_makes_room() -> None:
     assert turns.known("turn_0")
     turns.read(a_row("turn_3"), [], [call])
     assert [bool(turns.known(f"turn_{n}")) for n in range(4)] == [True, False, True, True]
+
+
+async def test_what_is_read_of_settled_turns_is_remembered() -> None:
+    shared = memory_connection()
+    store = memory_store(shared, InlineWriter(shared, ManualClock(START), NoFaults()))
+    await make(store, an_agent())
+    await make_turn(store, 1)
+    (first,) = await store.reads.turns.recent_turns(MAIN, limit=9)
+    (again,) = await store.reads.turns.recent_turns(MAIN, limit=9)
+    assert first is again

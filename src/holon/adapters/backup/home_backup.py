@@ -75,34 +75,34 @@ class BackupRequest(NamedTuple):
     overwrites: bool = False
 
 
-def back_up(asked: BackupRequest, progress: Progress, *, now: datetime) -> Manifest:
+def back_up(request: BackupRequest, progress: Progress, *, now: datetime) -> Manifest:
     """Make a backup, or raise BackupFailedError or a StoreError and leave no file."""
-    _require_place(asked)
-    sweep_abandoned(asked.file.parent)
-    with _scratch_beside(asked.file) as scratch:
+    _require_place(request)
+    sweep_abandoned(request.file.parent)
+    with _scratch_beside(request.file) as scratch:
         copied, written = scratch / "runtime.sqlite", scratch / "backup.tar"
-        schema_version = _copied_whole(database_path(asked.home), copied, progress)
+        schema_version = _copied_whole(database_path(request.home), copied, progress)
         _require_sound(copied, progress)
         with _private(written) as file:
             writer = _Writer(file, scratch / "file", progress)
             writer.add(copied, DATABASE)
-            manifest = writer.finish(asked, schema_version, now=now)
+            manifest = writer.finish(request, schema_version, now=now)
             file.flush()
             os.fsync(file.fileno())
-        _put_in_place(written, asked.file, overwrites=asked.overwrites)
-        sync_folder(asked.file.parent)
+        _put_in_place(written, request.file, overwrites=request.overwrites)
+        sync_folder(request.file.parent)
     return manifest
 
 
-def _require_place(asked: BackupRequest) -> None:
-    file = asked.file
-    if file.is_dir() or (os.path.lexists(file) and not asked.overwrites):
+def _require_place(request: BackupRequest) -> None:
+    file = request.file
+    if file.is_dir() or (os.path.lexists(file) and not request.overwrites):
         raise BackupFailedError(
             f"{file} is already there", hint="choose another name, or add --overwrite"
         )
     if not file.parent.is_dir():
         raise BackupFailedError(f"there is no directory {file.parent}", hint="make it first")
-    if file.parent.resolve().is_relative_to(asked.home.resolve()):
+    if file.parent.resolve().is_relative_to(request.home.resolve()):
         raise BackupFailedError(
             f"{file} lies in the home it would be a backup of",
             hint="choose a place outside of it, best on another disk",
@@ -208,31 +208,31 @@ class _Writer:
     def add(self, path: Path, name: str) -> None:
         """Add a file that no other process writes to."""
         with path.open("rb") as file:
-            found = os.fstat(file.fileno())
+            facts = os.fstat(file.fileno())
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             file.seek(0)
-            self._put(name, file, found.st_size, mode=stat.S_IMODE(found.st_mode))
-        self._files.append(BackedUpFile(path=name, bytes=found.st_size, sha256=digest))
+            self._put(name, file, facts.st_size, mode=stat.S_IMODE(facts.st_mode))
+        self._files.append(BackedUpFile(path=name, bytes=facts.st_size, sha256=digest))
 
-    def finish(self, asked: BackupRequest, schema_version: int, *, now: datetime) -> Manifest:
+    def finish(self, request: BackupRequest, schema_version: int, *, now: datetime) -> Manifest:
         """Add everything else, and the manifest at the end."""
-        self._add_named(asked.home, CONFIG)
+        self._add_named(request.home, CONFIG)
         for name in SECRETS:
-            if asked.with_secrets:
-                self._add_named(asked.home, name)
-            elif os.path.lexists(asked.home / name):
+            if request.with_secrets:
+                self._add_named(request.home, name)
+            elif os.path.lexists(request.home / name):
                 self._left_out.append(name)
-        self._left_out.extend(name for name in NEVER if os.path.lexists(asked.home / name))
-        self._add_tree(asked.home / AGENTS, f"{HOME}/{AGENTS}")
-        if asked.user_home is not None:
-            self._add_tree(asked.user_home / USER_FOLDER, f"{USER}/{USER_FOLDER}")
+        self._left_out.extend(name for name in NEVER if os.path.lexists(request.home / name))
+        self._add_tree(request.home / AGENTS, f"{HOME}/{AGENTS}")
+        if request.user_home is not None:
+            self._add_tree(request.user_home / USER_FOLDER, f"{USER}/{USER_FOLDER}")
         manifest = Manifest(
             format=FORMAT,
             version=VERSION,
             holon_version=__version__,
             schema_version=schema_version,
             created_at=now,
-            home_dir=str(asked.home),
+            home_dir=str(request.home),
             files=tuple(self._files),
             folders=tuple(self._folders),
             skipped=tuple(self._skipped),
@@ -326,19 +326,19 @@ class _Writer:
             self._skip(place, "it is a symbolic link" if is_link else str(error.strerror))
             return
         with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            if not stat.S_ISREG(found.st_mode):
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode):
                 self._skip(place, "it is no plain file")
                 return
             try:
-                size, digest = self._stage(file, found.st_size)
+                size, digest = self._stage(file, facts.st_size)
             except OSError as error:
                 if error.errno in (errno.ENOSPC, errno.EDQUOT):
                     raise
                 self._skip(place, str(error.strerror))
                 return
         with self._staged.open("rb") as staged:
-            self._put(place, staged, size, mode=stat.S_IMODE(found.st_mode))
+            self._put(place, staged, size, mode=stat.S_IMODE(facts.st_mode))
         self._files.append(BackedUpFile(path=place, bytes=size, sha256=digest))
         self._progress("adding the files of agents", len(self._files), 0)
 

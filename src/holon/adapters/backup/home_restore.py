@@ -47,7 +47,7 @@ from holon.adapters.sqlite.database.checkpoints import truncate_log
 from holon.adapters.sqlite.database.connection import open_writer
 from holon.adapters.sqlite.database.error_mapping import opening_errors
 from holon.adapters.sqlite.database.home_lock import HomeLock
-from holon.adapters.sqlite.database.migrate import begin_epoch, inspect_file, migrate
+from holon.adapters.sqlite.database.migrate import begin_epoch, epoch_of, inspect_file, migrate
 from holon.adapters.system.private_file import PRIVATE_FILE, PRIVATE_FOLDER, make_home, sync_folder
 from holon.model.errors import HolonError, HomeUnusableError, StoreError
 from holon.model.limits import (
@@ -80,26 +80,26 @@ class Restored(NamedTuple):
     user_files: Path | None  # templates and skills of the user, to be looked through
 
 
-def restore(asked: RestoreRequest, progress: Progress, *, now: datetime) -> Restored:
+def restore(request: RestoreRequest, progress: Progress, *, now: datetime) -> Restored:
     """Make a home of a backup, or raise BadBackupError, HomeUnusableError or a StoreError."""
-    with _home_errors(asked), _free(asked), _scratch_beside(asked.home) as scratch:
-        made = scratch / "home"
-        made.mkdir(mode=PRIVATE_FOLDER)
-        with _opened(asked.file) as file:
-            manifest = _Reader(file, made, progress).take_out()
-        epoch = _another_timeline(made / DATABASE.removeprefix(f"{HOME}/"), progress)
+    with _home_errors(request), _free(request), _scratch_beside(request.home) as scratch:
+        restored_home = scratch / "home"
+        restored_home.mkdir(mode=PRIVATE_FOLDER)
+        with _opened(request.file) as file:
+            manifest = _Reader(file, restored_home, progress).take_out()
+        epoch = _another_timeline(restored_home / DATABASE.removeprefix(f"{HOME}/"), progress)
         os.sync()  # of thousands of files this is faster than one sync each
-        kept = _given_its_name(made, asked, now=now)
-    user_files = asked.home / USER_FILES
-    return Restored(manifest, epoch, kept, user_files if user_files.is_dir() else None)
+        previous = _publish(restored_home, request, now=now)
+    user_files = request.home / USER_FILES
+    return Restored(manifest, epoch, previous, user_files if user_files.is_dir() else None)
 
 
 @contextmanager
-def _home_errors(asked: RestoreRequest) -> Iterator[None]:
+def _home_errors(request: RestoreRequest) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = error.filename if isinstance(error.filename, str) else asked.home
+        where = error.filename if isinstance(error.filename, str) else request.home
         raise HomeUnusableError(
             f"{where} cannot be used: {error.strerror}",
             hint="check its owner, its permissions and the disk; nothing was restored",
@@ -107,16 +107,16 @@ def _home_errors(asked: RestoreRequest) -> Iterator[None]:
 
 
 @contextmanager
-def _free(asked: RestoreRequest) -> Iterator[None]:
+def _free(request: RestoreRequest) -> Iterator[None]:
     """Hold the place of the home, so that no service comes up there meanwhile."""
-    home = asked.home
+    home = request.home
     if home.is_symlink() or (home.exists() and not home.is_dir()):
         raise HomeNotEmptyError(
             f"{home} is not a directory", hint="restore to a new directory with --home"
         )
     make_home(home.parent)
     is_there = home.is_dir() and any(home.iterdir())
-    if is_there and not asked.replaces:
+    if is_there and not request.replaces:
         raise HomeNotEmptyError(
             f"{home} is not empty",
             hint="restore to a new directory with --home, or add --replace to keep this one beside"
@@ -176,9 +176,9 @@ class _Bounded:
 class _Reader:
     """Takes one backup out into a folder that is ours alone."""
 
-    def __init__(self, file: BinaryIO, made: Path, progress: Progress) -> None:
+    def __init__(self, file: BinaryIO, restored_home: Path, progress: Progress) -> None:
         self._file = file
-        self._made = made
+        self._target = restored_home
         self._progress = progress
         self._files: dict[str, BackedUpFile] = {}
         self._folders: set[str] = set()
@@ -192,13 +192,15 @@ class _Reader:
         if manifest is None:
             raise BadBackupError("the backup has no manifest: its end is missing")
         _require_known(manifest)
-        told = {each.path: each for each in manifest.files}
-        if told != self._files or len(told) != len(manifest.files):
-            differing = sorted({*told, *self._files} - _same(told, self._files))[:3]
+        declared = {each.path: each for each in manifest.files}
+        if declared != self._files or len(declared) != len(manifest.files):
+            differing = sorted({*declared, *self._files} - _equal_entries(declared, self._files))[
+                :3
+            ]
             raise BadBackupError(
                 f"the backup is damaged: {', '.join(differing)} is not what its manifest says"
             )
-        if DATABASE not in told:
+        if DATABASE not in declared:
             raise BadBackupError("the backup holds no database")
         return manifest
 
@@ -246,7 +248,7 @@ class _Reader:
 
     def _place_of(self, name: str) -> Path:
         top, _, below = name.partition("/")
-        folder = self._made if top == HOME else self._made / USER_FILES
+        folder = self._target if top == HOME else self._target / USER_FILES
         return folder / below if below else folder
 
     def _manifest(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Manifest:
@@ -261,8 +263,8 @@ class _Reader:
             raise BadBackupError(f"the manifest of the backup cannot be read: {error}") from error
 
 
-def _same(told: dict[str, BackedUpFile], found: dict[str, BackedUpFile]) -> set[str]:
-    return {path for path, each in told.items() if found.get(path) == each}
+def _equal_entries(declared: dict[str, BackedUpFile], actual: dict[str, BackedUpFile]) -> set[str]:
+    return {path for path, each in declared.items() if actual.get(path) == each}
 
 
 def _require_known(manifest: Manifest) -> None:
@@ -303,7 +305,7 @@ def _another_timeline(path: Path, progress: Progress) -> str:
             try:
                 migrate(connection)
                 begin_epoch(connection)
-                epoch = str(connection.execute("select epoch from log_epoch").fetchall()[0][0])
+                epoch = epoch_of(connection)
                 truncate_log(connection)
             finally:
                 connection.close()
@@ -323,41 +325,41 @@ def _unsound(error: HolonError) -> BadBackupError:
     return BadBackupError(f"the database in the backup cannot be used: {error.message}")
 
 
-def _given_its_name(made: Path, asked: RestoreRequest, *, now: datetime) -> Path | None:
-    home = asked.home
+def _publish(restored_home: Path, request: RestoreRequest, *, now: datetime) -> Path | None:
+    home = request.home
     if not (home.is_dir() and any(home.iterdir())):
         if home.is_dir():
             home.rmdir()
-        place(made, home)
+        place(restored_home, home)
         return None
-    if not asked.replaces:
+    if not request.replaces:
         raise HomeNotEmptyError(f"{home} is not empty any more", hint="nothing was restored")
-    kept = home.with_name(f"{home.name}.before-restore-{now:%Y%m%dT%H%M%SZ}")
-    if os.path.lexists(kept):
-        raise HomeNotEmptyError(f"{kept} is already there", hint="try again in a moment")
-    made.rename(kept)
+    previous = home.with_name(f"{home.name}.before-restore-{now:%Y%m%dT%H%M%SZ}")
+    if os.path.lexists(previous):
+        raise HomeNotEmptyError(f"{previous} is already there", hint="try again in a moment")
+    restored_home.rename(previous)
     try:
-        _exchange(kept, home)
+        _exchange(previous, home)
     except OSError:
-        kept.rename(made)
+        previous.rename(restored_home)
         raise
     sync_folder(home.parent)
-    return kept
+    return previous
 
 
-def _exchange(made: Path, home: Path) -> None:
+def _exchange(restored_home: Path, home: Path) -> None:
     """Let two folders change names, at once where the system can: a crash leaves one of them."""
     libc = ctypes.CDLL(None, use_errno=True)
-    names = (_AT_FDCWD, os.fsencode(made), _AT_FDCWD, os.fsencode(home))
+    names = (_AT_FDCWD, os.fsencode(restored_home), _AT_FDCWD, os.fsencode(home))
     if hasattr(libc, "renameat2") and libc.renameat2(*names, _RENAME_EXCHANGE) == 0:
         return
     if ctypes.get_errno() not in (0, errno.ENOSYS, errno.EINVAL):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(home))
-    aside = made.with_name(f"{made.name}.aside")
+    aside = restored_home.with_name(f"{restored_home.name}.aside")
     home.rename(aside)
     try:
-        made.rename(home)
+        restored_home.rename(home)
     except OSError:
         aside.rename(home)
         raise
-    aside.rename(made)
+    aside.rename(restored_home)

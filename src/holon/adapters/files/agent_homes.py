@@ -121,7 +121,7 @@ _REMOVED: Final = ".removed"
 _TEMPORARY: Final = f"{IdPrefix.TEMPORARY_RUN}_"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _SIGN: Final = "placed.json"
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _log = logging.getLogger(__name__)
 
 
@@ -142,9 +142,9 @@ class FileAgentHomes:
             if _is_taken(target):
                 await self._take_over(target, agent_id, template)
                 return
-            scratch = await anyio.to_thread.run_sync(self._begun, agent_id)
+            scratch = await anyio.to_thread.run_sync(self._scratch_of, agent_id)
             try:
-                await self._built_or_stood_in(scratch, template, at)
+                await self._built_or_fallback(scratch, template, at)
                 await anyio.to_thread.run_sync(_placed, scratch, target)
             except BaseException:
                 _undone(scratch, target)
@@ -208,7 +208,7 @@ class FileAgentHomes:
     async def _text(self, template: str | None, agent_id: AgentId) -> str | None:
         if template is None:
             return None
-        scratch = self._begun(agent_id)
+        scratch = self._scratch_of(agent_id)
         try:
             return (await self._templates.resolve(template, scratch=scratch)).content.agents_md
         except BadTemplateError as problem:
@@ -228,7 +228,7 @@ class FileAgentHomes:
             )
         await self.complete(agent_id, template=None)
 
-    def _begun(self, agent_id: AgentId) -> Path:
+    def _scratch_of(self, agent_id: AgentId) -> Path:
         self._agents.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._births.mkdir(mode=0o700, exist_ok=True)
         scratch = self._births / agent_id
@@ -236,7 +236,7 @@ class FileAgentHomes:
         scratch.mkdir(mode=0o700)
         return scratch
 
-    async def _built_or_stood_in(self, scratch: Path, template: str | None, at: datetime) -> None:
+    async def _built_or_fallback(self, scratch: Path, template: str | None, at: datetime) -> None:
         try:
             await self._built(scratch, template, at)
         except (BadTemplateError, BadSkillRefError) as problem:
@@ -253,15 +253,15 @@ class FileAgentHomes:
         return not any(name != agent_id and AGENT_ID_PATTERN.fullmatch(name) for name in names)
 
     async def _built(self, scratch: Path, template: str | None, at: datetime) -> None:
-        found = None
+        resolved = None
         if template is not None:
-            found = await self._templates.resolve(template, scratch=scratch)
-        text = agents_md_of(None if found is None else found.content.agents_md)
+            resolved = await self._templates.resolve(template, scratch=scratch)
+        text = agents_md_of(None if resolved is None else resolved.content.agents_md)
         folder = scratch / "home"
         await anyio.to_thread.run_sync(lambda: build_home(folder, agents_md=text))
-        refs = () if found is None else found.content.skill_refs
+        refs = () if resolved is None else resolved.content.skill_refs
         skills = [await self._skills.install(ref, str(folder / SKILLS_FOLDER)) for ref in refs]
-        record = _provenance(found, skills, at)
+        record = _provenance(resolved, skills, at)
         await anyio.to_thread.run_sync(write_provenance, folder, record)
 
 
@@ -318,8 +318,8 @@ def _temporary_in(agents: Path) -> Sequence[AgentId]:
                 for entry in entries
                 if entry.name.startswith(_TEMPORARY) and entry.is_dir(follow_symlinks=False)
             ]
-    known = sorted(name for name in names if AGENT_ID_PATTERN.fullmatch(name))
-    return tuple(AgentId(name) for name in known[:RUN_HOMES_COUNT_MAX])
+    agent_ids = sorted(name for name in names if AGENT_ID_PATTERN.fullmatch(name))
+    return tuple(AgentId(name) for name in agent_ids[:RUN_HOMES_COUNT_MAX])
 
 
 def _removed(agents: Path, name: str) -> None:
@@ -346,18 +346,18 @@ def _is_taken(target: Path) -> bool:
 
 
 def _provenance(
-    found: ResolvedTemplate | None, skills: Sequence[InstalledSkill], at: datetime
+    resolved: ResolvedTemplate | None, skills: Sequence[InstalledSkill], at: datetime
 ) -> JsonValue:
     template: JsonValue = None
-    if found is not None:
+    if resolved is not None:
         template = {
-            "selector": found.selector,
-            "kind": found.kind,
-            "source": found.source,
-            "ref": found.ref,
-            "commit": found.commit,
-            "agents_md_sha256": found.content.agents_md_sha256,
-            "skills_json_sha256": found.content.skills_json_sha256,
+            "selector": resolved.selector,
+            "kind": resolved.kind,
+            "source": resolved.source,
+            "ref": resolved.ref,
+            "commit": resolved.commit,
+            "agents_md_sha256": resolved.content.agents_md_sha256,
+            "skills_json_sha256": resolved.content.skills_json_sha256,
         }
     return {
         "created_at": at.isoformat(),
@@ -370,9 +370,9 @@ def _provenance(
     }
 
 
-def _home_error(what: str, error: OSError) -> HolonError:
+def _home_error(subject: str, error: OSError) -> HolonError:
     """Say why a home cannot be had; a disk that has no room is told as everywhere else."""
-    said = f"{what}: {error.strerror}"
-    if error.errno in _NO_ROOM:
-        return StoreFullError(said)
-    return StoreReadOnlyError(said) if error.errno == errno.EROFS else AgentHomeError(said)
+    message = f"{subject}: {error.strerror}"
+    if error.errno in _NO_SPACE:
+        return StoreFullError(message)
+    return StoreReadOnlyError(message) if error.errno == errno.EROFS else AgentHomeError(message)

@@ -189,8 +189,8 @@ def list_archive(archive: Path, bounds: ArchiveBounds | None = None) -> ArchiveL
     """Return the plain files of an archive, or raise BadTreeError."""
     with archive.open("rb") as file:
         stream = _Archive(file, bounds)
-        found = [_below_top(each) for each in stream.members() if each.type in _PLAIN]
-        return ArchiveListing(files=tuple("/".join(each) for each in found), comment=stream.comment)
+        files = [_below_top(each) for each in stream.members() if each.type in _PLAIN]
+        return ArchiveListing(files=tuple("/".join(each) for each in files), comment=stream.comment)
 
 
 def file_heads(
@@ -226,17 +226,17 @@ def extract_folder(
 
     What was written before the error stays: `into` is a scratch directory of the caller.
     """
-    wanted = checked_parts(folder) if folder else ()
+    prefix = checked_parts(folder) if folder else ()
     count = 0
     with archive.open("rb") as file, NewTree(into, tree_bounds) as tree:
         stream = _Archive(file, bounds)
         for member in stream.members():
             parts = _below_top(member)
-            if parts[: len(wanted)] != wanted:
+            if parts[: len(prefix)] != prefix:
                 continue
-            if not wanted and not (member.type in _PLAIN or member.isdir()):
+            if not prefix and not (member.type in _PLAIN or member.isdir()):
                 continue
-            count += _written(member, parts[len(wanted) :], stream, tree)
+            count += _written(member, parts[len(prefix) :], stream, tree)
         count += tree.settle_links()
         comment = stream.comment
     if not count:
@@ -267,7 +267,7 @@ def _below_top(member: tarfile.TarInfo) -> tuple[str, ...]:
     return parts[1:]
 
 
-_USUAL: Final = ("skills/", "", ".agents/skills/", ".codex/skills/", ".claude/skills/")
+_CONVENTIONAL: Final = ("skills/", "", ".agents/skills/", ".codex/skills/", ".claude/skills/")
 _SHOWN_COUNT_MAX: Final = 8
 
 
@@ -275,34 +275,34 @@ def skill_folder(archive: Path, ref: GithubSkillRef) -> str:
     """Return the directory of a skill below the top, or raise BadTreeError."""
     files = {each for each in list_archive(archive).files if _name(each) in SKILL_FILES}
     folders = {_folder(each) for each in files}
-    for root in _USUAL:
+    for root in _CONVENTIONAL:
         if f"{root}{ref.skill}" in folders:
             return f"{root}{ref.skill}"
     by_folder = {each for each in folders if _name(each) == ref.skill}
-    found = by_folder or _called(archive, files, ref.skill)
-    if not found and "" in folders and ref.skill.lower() == ref.repo.lower():
+    candidates = by_folder or _folders_named(archive, files, ref.skill)
+    if not candidates and "" in folders and ref.skill.lower() == ref.repo.lower():
         return ""
-    if len(found) == 1:
-        return found.pop()
-    if found:
+    if len(candidates) == 1:
+        return candidates.pop()
+    if candidates:
         raise BadTreeError(
-            f"{ref.owner}/{ref.repo} has several skills named {ref.skill}: {_shown(found)}"
+            f"{ref.owner}/{ref.repo} has several skills named {ref.skill}: {_shown(candidates)}"
         )
     others = {_name(each) or ref.repo for each in folders}
-    known = f"it has {_shown(others)}" if others else "it has none at all"
-    raise BadTreeError(f"{ref.owner}/{ref.repo} has no skill named {ref.skill}; {known}")
+    available = f"it has {_shown(others)}" if others else "it has none at all"
+    raise BadTreeError(f"{ref.owner}/{ref.repo} has no skill named {ref.skill}; {available}")
 
 
-def _called(archive: Path, files: set[str], name: str) -> set[str]:
+def _folders_named(archive: Path, files: set[str], name: str) -> set[str]:
     """Return the directories whose front matter gives this name."""
-    found = set()
+    folders = set()
     for path, head in file_heads(archive, files, bytes_max=SKILL_HEAD_BYTES_MAX + 1):
         try:
             if read_front_matter(head).name == name:
-                found.add(_folder(path))
+                folders.add(_folder(path))
         except BadFrontMatterError:
-            continue  # nobody asked for this one
-    return found
+            continue  # another skill's defect is irrelevant
+    return folders
 
 
 def _folder(path: str) -> str:
@@ -316,5 +316,5 @@ def _name(path: str) -> str:
 def _shown(names: Iterable[str]) -> str:
     ordered = sorted(names)
     more = len(ordered) - _SHOWN_COUNT_MAX
-    told = ", ".join(ordered[:_SHOWN_COUNT_MAX])
-    return f"{told} and {more} more" if more > 0 else told
+    text = ", ".join(ordered[:_SHOWN_COUNT_MAX])
+    return f"{text} and {more} more" if more > 0 else text

@@ -80,13 +80,13 @@ def is_as_seeded(folder: Path) -> bool | None:
 
 def _seed(source: Path, target: Path, problems: list[str]) -> None:
     try:
-        wanted = _hashes(source)
+        packaged = _hashes(source)
         if not os.path.lexists(target):
-            _put(source, target, wanted)
-        elif is_as_seeded(target) and _recorded(target) != wanted:
+            _put(source, target, packaged)
+        elif is_as_seeded(target) and _recorded(target) != packaged:
             with scratch_in(target.parent) as aside:
                 target.rename(aside / target.name)
-                _put(source, target, wanted)
+                _put(source, target, packaged)
     except (OSError, HolonError) as error:
         problems.append(f"the template {target.name} cannot be put into {target.parent}: {error}")
 
@@ -101,22 +101,22 @@ def _put(source: Path, target: Path, hashes: dict[str, str]) -> None:
 
 def _hashes(folder: Path) -> dict[str, str]:
     """Return the hash of every file in a template but the record."""
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for name in sorted(os.listdir(folder)):
         if name == RECORD_FILE:
             continue
         content = read_bounded(folder / name, bytes_max=TEMPLATE_TEXT_BYTES_MAX)
         if content is not None:
-            found[name] = hashlib.sha256(content.content).hexdigest()
-    return found
+            hashes[name] = hashlib.sha256(content.content).hexdigest()
+    return hashes
 
 
 def _recorded(folder: Path) -> dict[str, str] | None:
-    found = read_bounded(folder / RECORD_FILE, bytes_max=TEMPLATE_MANIFEST_BYTES_MAX)
-    if found is None:
+    file = read_bounded(folder / RECORD_FILE, bytes_max=TEMPLATE_MANIFEST_BYTES_MAX)
+    if file is None:
         return None
     try:
-        record = json.loads(found.content)
+        record = json.loads(file.content)
     except (ValueError, RecursionError):
         raise FileUnusableError(f"{folder / RECORD_FILE} is not JSON") from None
     files = record.get("files") if isinstance(record, dict) else None

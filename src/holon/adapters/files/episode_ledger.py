@@ -134,8 +134,8 @@ def _whole_lines(ledger: int) -> list[bytes]:
 def _end_of_lines(ledger: int) -> int:
     size = os.fstat(ledger).st_size
     start = max(0, size - LEDGER_TAIL_BYTES_MAX)
-    found = os.pread(ledger, LEDGER_TAIL_BYTES_MAX, start).rfind(b"\n")
-    return start + found + 1 if found >= 0 or start == 0 else size
+    last_newline = os.pread(ledger, LEDGER_TAIL_BYTES_MAX, start).rfind(b"\n")
+    return start + last_newline + 1 if last_newline >= 0 or start == 0 else size
 
 
 def _unusable(error: Exception) -> LedgerError:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _DEFAULT_REF: Final = "HEAD"
 _ARCHIVE: Final = "archive.tar.gz"
-_PATIENCE_S: Final = limits.ARCHIVE_FETCH_MS_MAX / limits.SECOND_MS
+_TIMEOUT_S: Final = limits.ARCHIVE_FETCH_MS_MAX / limits.SECOND_MS
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
@@ -61,7 +61,7 @@ class GithubTrees:
     async def _archive(self, owner: str, repo: str, ref: str, scratch: Path) -> Path:
         _require_safe(self._base)
         target = scratch / _ARCHIVE
-        with anyio.move_on_after(_PATIENCE_S) as patience:
+        with anyio.move_on_after(_TIMEOUT_S) as patience:
             await self._download(f"{self._base}/{owner}/{repo}/tar.gz/{ref}", target)
         if patience.cancelled_caught:
             raise SourceUnreachableError(f"fetching {owner}/{repo} took too long")
@@ -72,25 +72,25 @@ class GithubTrees:
 
         from holon.adapters.providers.http.remote_client import LIBRARY_ERRORS
 
-        here = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
+        direct = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
         try:
             async with httpx2.AsyncClient(
-                follow_redirects=False, mounts=here, timeout=_PATIENCE_S
+                follow_redirects=False, mounts=direct, timeout=_TIMEOUT_S
             ) as client:
                 for _ in range(limits.ARCHIVE_REDIRECTS_COUNT_MAX + 1):
-                    onward = await _one_answer(client, url, target)
-                    if onward is None:
+                    redirect = await _one_answer(client, url, target)
+                    if redirect is None:
                         return
-                    url = self._same_server(url, onward)
+                    url = self._same_server(url, redirect)
         except LIBRARY_ERRORS as error:
             raise SourceUnreachableError(
                 f"{_origin(self._base)} cannot be reached: {type(error).__name__}"
             ) from error
         raise SourceUnreachableError(f"{_origin(self._base)} redirects again and again")
 
-    def _same_server(self, url: str, onward: str) -> str:
+    def _same_server(self, url: str, redirect: str) -> str:
         try:
-            target = urljoin(url, onward)
+            target = urljoin(url, redirect)
             is_same = _origin(target) == _origin(self._base) and "@" not in urlsplit(target).netloc
         except ValueError:
             is_same = False

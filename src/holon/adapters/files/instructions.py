@@ -138,8 +138,8 @@ def _opened(source: InstructionSource, place: str, name: str) -> int:
 def _read(handle: int, source: InstructionSource, path: str) -> _LoadedFile:
     facts = os.fstat(handle)
     if not stat.S_ISREG(facts.st_mode):
-        what = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
-        return _LoadedFile(problem=f"{path} is not used: it is {what}")
+        kind = "a directory" if stat.S_ISDIR(facts.st_mode) else "not a plain file"
+        return _LoadedFile(problem=f"{path} is not used: it is {kind}")
     with os.fdopen(handle, "rb", closefd=False) as file:
         content = file.read(INSTRUCTIONS_BYTES_MAX + 1)
     is_cut = len(content) > INSTRUCTIONS_BYTES_MAX
@@ -147,7 +147,7 @@ def _read(handle: int, source: InstructionSource, path: str) -> _LoadedFile:
     text = _text(content, is_cut=is_cut)
     if text is None:
         return _LoadedFile(problem=f"{path} is not used: it is not UTF-8 text; save it as UTF-8")
-    found = LoadedInstructions(
+    loaded = LoadedInstructions(
         source=source,
         kind=_KINDS[os.path.basename(path)],
         path=path,
@@ -156,8 +156,10 @@ def _read(handle: int, source: InstructionSource, path: str) -> _LoadedFile:
         sha256=hashlib.sha256(content).hexdigest(),
         truncated=is_cut,
     )
-    said = f"{path} is cut: only its first {INSTRUCTIONS_BYTES_MAX} of {facts.st_size} bytes count"
-    return _LoadedFile(found=found, problem=said if is_cut else None)
+    problem = (
+        f"{path} is cut: only its first {INSTRUCTIONS_BYTES_MAX} of {facts.st_size} bytes count"
+    )
+    return _LoadedFile(found=loaded, problem=problem if is_cut else None)
 
 
 def _text(content: bytes, *, is_cut: bool) -> str | None:
@@ -198,16 +200,16 @@ class FileInstructionSources:
     async def digests(self, agent_home: str) -> Mapping[str, str]:
         """Return the digest of every instruction source of a home."""
         below = f"{agent_home.rstrip('/')}/"
-        if self._looks_count(below) <= _AT_ONCE_COUNT_MAX:
+        if self._stat_count(below) <= _AT_ONCE_COUNT_MAX:
             return self._look(below)
         return await anyio.to_thread.run_sync(self._look, below)
 
-    def _looks_count(self, below: str) -> float:
+    def _stat_count(self, below: str) -> float:
         """How many files and folders a look takes, by the one before; without one, no end."""
-        known = self._known.peek(below)
-        if known is None:
+        cached = self._known.peek(below)
+        if cached is None:
             return math.inf
-        return len(known) + self._skills.folders_count(below.removesuffix("/"))
+        return len(cached) + self._skills.folders_count(below.removesuffix("/"))
 
     def _look(self, below: str) -> dict[str, str]:
         catalog = self._skills.own_catalog(below.removesuffix("/"))
@@ -222,10 +224,10 @@ class FileInstructionSources:
         return {path: found.sha256 for path, found in seen.items()}
 
 
-def _digest(path: str, known: _CachedSource | None) -> _CachedSource | None:
+def _digest(path: str, cached: _CachedSource | None) -> _CachedSource | None:
     try:
-        if known is not None and stamp_of(os.stat(path)) == known.stamp:
-            return known
+        if cached is not None and stamp_of(os.stat(path)) == cached.stamp:
+            return cached
         handle = os.open(path, _READ)
     except (OSError, ValueError):
         return None

@@ -193,9 +193,9 @@ class NewTree:
             try:
                 self._add_copy(parts, target)
             except OSError:
-                told = _shown("/".join(target))
+                shown_target = _shown("/".join(target))
                 raise BadTreeError(
-                    f"{name} is a link to {told}, which is not a file that comes with it"
+                    f"{name} is a link to {shown_target}, which is not a file that comes with it"
                 ) from None
         return len(self._links)
 
@@ -269,9 +269,9 @@ def copy_tree(source: Path, into: Path, *, passed_over: Collection[str] = ()) ->
 def _walked(
     source: Path, above: tuple[str, ...], passed_over: Collection[str]
 ) -> Iterator[tuple[tuple[str, ...], os.stat_result]]:
-    with os.scandir(source.joinpath(*above)) as listed:
-        found = [each for each in listed if each.name not in passed_over]
-    for entry in sorted(found, key=lambda each: each.name):
+    with os.scandir(source.joinpath(*above)) as listing:
+        entries = [each for each in listing if each.name not in passed_over]
+    for entry in sorted(entries, key=lambda each: each.name):
         parts = checked_parts("/".join((*above, entry.name)))
         facts = entry.stat(follow_symlinks=False)
         yield parts, facts
@@ -281,18 +281,18 @@ def _walked(
 
 def _led_to(parts: tuple[str, ...], target: str) -> tuple[str, ...]:
     """Return what a link at this place names, as far as names tell; refuse what is outside."""
-    name, found, is_outside = _shown("/".join(parts) or "."), list(parts[:-1]), not parts
+    name, steps, is_outside = _shown("/".join(parts) or "."), list(parts[:-1]), not parts
     if target.startswith("/"):
         raise BadTreeError(f"{name} is a link to {_shown(target)}, which is an absolute path")
-    for step in target.split("/"):
-        if step == "..":
-            is_outside = is_outside or not found
-            found = found[:-1]
-        elif step not in ("", "."):
-            found.append(step)
+    for part in target.split("/"):
+        if part == "..":
+            is_outside = is_outside or not steps
+            steps = steps[:-1]
+        elif part not in ("", "."):
+            steps.append(part)
     if is_outside:
         raise BadTreeError(f"{name} is a link to {_shown(target)}, which leads out of its folder")
-    return tuple(found)
+    return tuple(steps)
 
 
 def _pieces(handle: int) -> Iterator[bytes]:

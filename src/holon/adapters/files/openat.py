@@ -23,7 +23,7 @@ from holon.ports.workspaces import FileRefusedError, PathEscapeError
 
 _OPENAT2_NUMBER: Final = 437  # the same on every architecture since it was added
 _RESOLVE: Final = 0x02 | 0x04 | 0x08  # NO_MAGICLINKS, NO_SYMLINKS, BENEATH
-_AGAIN_COUNT_MAX: Final = 16
+_RETRY_COUNT_MAX: Final = 16
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OUTSIDE: Final = frozenset({errno.EXDEV, errno.ELOOP})
 _NO_OPENAT2: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL})
@@ -48,7 +48,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def open_root(root: str) -> int:
-    """Open a root; it is trusted, so it may itself be reached through a link."""
+    """Open a root directory. Its own path is trusted and may contain links."""
     try:
         return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -86,7 +86,7 @@ def _walk(root: int, parts: Sequence[str], flags: int) -> int:
 
 
 def _open_inner(folder: int, name: str, flags: int) -> int:
-    """Open one component; a link is ELOOP also where the kernel would say ENOTDIR, or open it."""
+    """Open one component; a link gives ELOOP also where the kernel reports ENOTDIR, or opens it."""
     try:
         handle = os.open(name, flags, dir_fd=folder)
     except NotADirectoryError as error:
@@ -101,7 +101,7 @@ def _open_inner(folder: int, name: str, flags: int) -> int:
 
 def _openat2(folder: int, path: str, flags: int) -> int:
     how = _OpenHow(flags, 0, _RESOLVE)
-    for _ in range(_AGAIN_COUNT_MAX):
+    for _ in range(_RETRY_COUNT_MAX):
         handle: int = _syscall()(
             ctypes.c_long(_OPENAT2_NUMBER),
             ctypes.c_int(folder),
@@ -112,7 +112,7 @@ def _openat2(folder: int, path: str, flags: int) -> int:
         if handle >= 0:
             return handle
         number = ctypes.get_errno()
-        if number not in (errno.EAGAIN, errno.EINTR):  # the tree moved while it was walked
+        if number not in (errno.EAGAIN, errno.EINTR):  # the tree changed during the walk
             break
     raise OSError(number, os.strerror(number), path)
 
@@ -126,32 +126,32 @@ def _syscall() -> "ctypes._FuncPointer":
 
 @cache
 def _has_openat2() -> bool:
-    """Whether the kernel, and whatever guards us, lets us use it."""
+    """Whether the kernel, and a sandbox if there is one, allows openat2."""
     if platform.system() != "Linux":
         return False
-    here = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    probe = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.close(_openat2(here, ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        os.close(_openat2(probe, ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError as error:
         if error.errno in _NO_OPENAT2:
             return False
         raise
     finally:
-        os.close(here)
+        os.close(probe)
     return True
 
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 
-TICK_NS: Final = 20_000_000  # longer than any kernel's
+TICK_NS: Final = 20_000_000  # longer than the tick of any kernel
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:
-    """Return the stamp of a file as it is."""
+    """Return the stamp of a file."""
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def lasting_stamp(facts: os.stat_result, *, now_ns: int | None = None) -> Stamp | None:
-    """Return the stamp to remember what is read now by, or nothing: then it is read again."""
+    """Return a stamp that identifies this content later, or None when it changed just now."""
     age_ns = (time.time_ns() if now_ns is None else now_ns) - facts.st_ctime_ns
     return stamp_of(facts) if age_ns > TICK_NS else None

@@ -195,7 +195,7 @@ class Replacement:
         if any(parents):
             self._watch("list folders")
             name = write_list(self._root, [path for path in parents if path])
-            undo.callback(self._forget, os.unlink, name, self._root)
+            undo.callback(self._unlink_draft, os.unlink, name, self._root)
             self._leftovers.append((self._root, name))
 
     def _slot(self, change: FileChange, handles: ExitStack, undo: ExitStack) -> _Slot:
@@ -227,7 +227,7 @@ class Replacement:
             above = self._folder(parts[:-1], handles, undo, creates=True)
             self._watch("make folder")
             os.mkdir(parts[-1], dir_fd=above)
-            undo.callback(self._forget, os.rmdir, parts[-1], above)
+            undo.callback(self._unlink_draft, os.rmdir, parts[-1], above)
             handle = open_beneath(above, parts[-1:], os.O_RDONLY | os.O_DIRECTORY)
         self._folders[parts] = handle
         handles.callback(os.close, handle)
@@ -240,7 +240,7 @@ class Replacement:
         name = draft_name()
         self._watch("write draft")
         handle = os.open(name, NEW_FILE, 0o600, dir_fd=slot.folder)
-        undo.callback(self._forget, os.unlink, name, slot.folder)
+        undo.callback(self._unlink_draft, os.unlink, name, slot.folder)
         try:
             view = memoryview(after.content)
             while view:
@@ -256,22 +256,22 @@ class Replacement:
         return name
 
     def _put(self, slot: _Slot, draft: str | None, undo: ExitStack) -> None:
-        _require_unmoved(slot)
+        _require_same_file(slot)
         _require_expected(slot, slot.name)
         if draft is None:
-            self._take_away(slot, undo)
+            self._delete(slot, undo)
         elif slot.before is None:
             self._add(slot, draft, undo)
         else:
             self._exchange(slot, draft, undo)
 
-    def _take_away(self, slot: _Slot, undo: ExitStack) -> None:
-        kept = draft_name()
+    def _delete(self, slot: _Slot, undo: ExitStack) -> None:
+        backup = draft_name()
         self._watch("take away")
-        _rename(slot.folder, slot.name, kept)
-        undo.callback(self._restore, slot.folder, kept, slot.name)
-        self._leftovers.append((slot.folder, kept))
-        _require_expected(slot, kept)
+        _rename(slot.folder, slot.name, backup)
+        undo.callback(self._restore, slot.folder, backup, slot.name)
+        self._leftovers.append((slot.folder, backup))
+        _require_expected(slot, backup)
 
     def _add(self, slot: _Slot, draft: str, undo: ExitStack) -> None:
         """Give the draft its name; unlike a rename, a link never covers what appeared meanwhile."""
@@ -280,25 +280,25 @@ class Replacement:
             self._leftovers.append((slot.folder, draft))
         else:
             _rename(slot.folder, draft, slot.name)
-        undo.callback(self._forget, os.unlink, slot.name, slot.folder)
+        undo.callback(self._unlink_draft, os.unlink, slot.name, slot.folder)
 
     def _exchange(self, slot: _Slot, draft: str, undo: ExitStack) -> None:
-        kept = draft_name()
+        backup = draft_name()
         self._watch("keep old")
-        if not _linked(slot.folder, slot.name, kept):
-            _copy(slot, kept)
-        undo.callback(self._forget, os.unlink, kept, slot.folder)
+        if not _linked(slot.folder, slot.name, backup):
+            _copy(slot, backup)
+        undo.callback(self._unlink_draft, os.unlink, backup, slot.folder)
         self._watch("exchange")
         _rename(slot.folder, draft, slot.name)
-        undo.callback(self._restore, slot.folder, kept, slot.name)
-        self._leftovers.append((slot.folder, kept))
-        _require_expected(slot, kept)  # somebody may have written to it until the last moment
+        undo.callback(self._restore, slot.folder, backup, slot.name)
+        self._leftovers.append((slot.folder, backup))
+        _require_expected(slot, backup)  # the file may have been written to until the rename
 
-    def _restore(self, folder: int, kept: str, name: str) -> None:
+    def _restore(self, folder: int, backup: str, name: str) -> None:
         self._watch("take back")
-        _rename(folder, kept, name)
+        _rename(folder, backup, name)
 
-    def _forget(self, deed: Callable[..., None], name: str, folder: int) -> None:
+    def _unlink_draft(self, deed: Callable[..., None], name: str, folder: int) -> None:
         self._watch("take back")
         with suppress(OSError):
             deed(name, dir_fd=folder)
@@ -315,10 +315,10 @@ def _linked(folder: int, name: str, second: str) -> bool:
     return True
 
 
-def _copy(slot: _Slot, kept: str) -> None:
+def _copy(slot: _Slot, backup: str) -> None:
     source = open_beneath(slot.folder, (slot.name,), os.O_RDONLY | os.O_NONBLOCK)
     try:
-        target = os.open(kept, NEW_FILE, 0o600, dir_fd=slot.folder)
+        target = os.open(backup, NEW_FILE, 0o600, dir_fd=slot.folder)
         try:
             while chunk := os.read(source, _CHUNK_BYTES):
                 os.write(target, chunk)
@@ -330,23 +330,23 @@ def _copy(slot: _Slot, kept: str) -> None:
         os.close(source)
 
 
-def _require_unmoved(slot: _Slot) -> None:
-    """Refuse to touch a name that holds something else than when the replacement began."""
+def _require_same_file(slot: _Slot) -> None:
+    """Raise if a name no longer refers to the file it had when the replacement began."""
     now = slot.path_facts
-    known = None if slot.before is None else (slot.before.st_dev, slot.before.st_ino)
-    if (None if now is None else (now.st_dev, now.st_ino)) != known:
+    expected = None if slot.before is None else (slot.before.st_dev, slot.before.st_ino)
+    if (None if now is None else (now.st_dev, now.st_ino)) != expected:
         raise _changed(slot)
 
 
 def _require_expected(slot: _Slot, name: str) -> None:
-    """Refuse to replace what is not what the change was made for."""
+    """Raise if the content is not the one the change was made for."""
     if isinstance(slot.expected, AnyContent):
         return
     try:
-        found = _stored(slot.folder, name, bytes_max=_size_of(slot.expected))
+        content = _stored(slot.folder, name, bytes_max=_size_of(slot.expected))
     except FileNotFoundError:
-        found = None
-    if found != slot.expected:
+        content = None
+    if content != slot.expected:
         raise _changed(slot)
 
 

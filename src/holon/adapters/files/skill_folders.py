@@ -61,7 +61,7 @@ from holon.model.record import Record
 
 RECORD_FILE: Final = ".holon-skill-install.json"
 _RECORD_BYTES_MAX: Final = 64 * KIB
-_LEFT_BEHIND: Final = "__pycache__"
+_BYPRODUCTS: Final = "__pycache__"
 
 
 class InstallRecord(Record, frozen=True, kw_only=True):
@@ -90,8 +90,8 @@ def write_record(folder: Path, ref: SkillRef) -> None:
 def read_record(folder: Path) -> InstallRecord | None:
     """Return what an installation left; nothing where none did, or not in this form."""
     try:
-        found = read_bounded(folder / RECORD_FILE, bytes_max=_RECORD_BYTES_MAX)
-        return None if found is None else msgspec.json.decode(found.content, type=InstallRecord)
+        file = read_bounded(folder / RECORD_FILE, bytes_max=_RECORD_BYTES_MAX)
+        return None if file is None else msgspec.json.decode(file.content, type=InstallRecord)
     except (FileUnusableError, msgspec.MsgspecError):
         return None
 
@@ -110,18 +110,18 @@ def tree_hash(folder: Path) -> str | None:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    found: list[tuple[str, Path]] = []
+    files: list[tuple[str, Path]] = []
     for above, folders, names in os.walk(folder, onerror=_raise):
-        folders[:] = [each for each in folders if each != _LEFT_BEHIND]
+        folders[:] = [each for each in folders if each != _BYPRODUCTS]
         links = [each for each in folders if Path(above, each).is_symlink()]
         for name in (*names, *links):
             path = Path(above, name)
             relative = str(path.relative_to(folder))
             if relative != RECORD_FILE:
-                found.append((relative, path))
-        if len(found) > TREE_FILES_COUNT_MAX:
+                files.append((relative, path))
+        if len(files) > TREE_FILES_COUNT_MAX:
             raise _TooLargeError
-    return iter(sorted(found))
+    return iter(sorted(files))
 
 
 def _content(path: Path) -> bytes:
@@ -161,27 +161,27 @@ class FolderSkillInstaller:
 
     async def _fill(self, ref: SkillRef, name: str, scratch: Path) -> str:
         """Make the skill in a scratch directory; return the hash of its entry point."""
-        made = scratch / name
+        copy = scratch / name
         if isinstance(ref, LocalSkillRef):
             _require_folder(Path(ref.path))
         match ref:
             case LocalSkillRef(path=path, copies=True):
-                made.mkdir(mode=0o700)
-                await anyio.to_thread.run_sync(_copied, Path(path), made)
+                copy.mkdir(mode=0o700)
+                await anyio.to_thread.run_sync(_copied, Path(path), copy)
             case LocalSkillRef(path=path):
                 sha256 = _checked_hash(Path(path), ref)
-                made.symlink_to(path)
+                copy.symlink_to(path)
                 return sha256
             case BuiltinSkillRef():
-                made.mkdir(mode=0o700)
-                await anyio.to_thread.run_sync(copy_tree, _builtin(ref), made)
+                copy.mkdir(mode=0o700)
+                await anyio.to_thread.run_sync(copy_tree, _builtin(ref), copy)
             case GithubSkillRef():
-                made.mkdir(mode=0o700)
-                await self._github.fetch_skill(ref, made, scratch=scratch)
+                copy.mkdir(mode=0o700)
+                await self._github.fetch_skill(ref, copy, scratch=scratch)
             case _:
                 assert_never(ref)
-        sha256 = _checked_hash(made, ref)
-        await anyio.to_thread.run_sync(write_record, made, ref)
+        sha256 = _checked_hash(copy, ref)
+        await anyio.to_thread.run_sync(write_record, copy, ref)
         return sha256
 
 
@@ -217,31 +217,31 @@ def _require_folder(path: Path) -> None:
     )
 
 
-def _copied(source: Path, made: Path) -> None:
+def _copied(source: Path, copy: Path) -> None:
     """Copy a skill as somebody works on it: its history and what it was built with stay there."""
-    copy_tree(source, made, passed_over=PASSED_OVER)
+    copy_tree(source, copy, passed_over=PASSED_OVER)
 
 
 def _builtin(ref: BuiltinSkillRef) -> Path:
-    found = builtin_skill(ref.name)
-    if found is None:
-        known = ", ".join(builtin_skill_names())
-        raise BadSkillRefError(f"Holon has no skill {ref.name}", hint=f"it has {known}")
-    return found
+    folder = builtin_skill(ref.name)
+    if folder is None:
+        names = ", ".join(builtin_skill_names())
+        raise BadSkillRefError(f"Holon has no skill {ref.name}", hint=f"it has {names}")
+    return folder
 
 
 def _checked_hash(folder: Path, ref: SkillRef) -> str:
     """Return the hash of a skill's entry point, or raise where it has none that can be used."""
     for name in SKILL_FILES:
         try:
-            found = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
+            file = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
         except FileUnusableError as error:
             raise BadSkillRefError(
                 f"the skill {ref.source} is unusable: {error.message}"
             ) from error
-        if found is not None:
-            _require_front_matter(found.content, name, ref)
-            return hashlib.sha256(found.content).hexdigest()
+        if file is not None:
+            _require_front_matter(file.content, name, ref)
+            return hashlib.sha256(file.content).hexdigest()
     raise BadSkillRefError(
         f"the skill {ref.source} has no SKILL.md", hint="a skill is a directory with a SKILL.md"
     )
@@ -276,20 +276,22 @@ class InstalledSkills:
         root, name = Path(into), name_of(ref)
         await anyio.to_thread.run_sync(_make_root, root)
         target = root / name
-        there = await anyio.to_thread.run_sync(_look, target)
-        if there is None:
+        installed = await anyio.to_thread.run_sync(_look, target)
+        if installed is None:
             return await self._installer.install(ref, into)
-        if not force and (there.is_changed or (there.kind, there.source) != (ref.kind, ref.source)):
-            raise _occupied(there)
+        if not force and (
+            installed.is_changed or (installed.kind, installed.source) != (ref.kind, ref.source)
+        ):
+            raise _already_installed(installed)
         with scratch_in(root) as scratch:
-            made = await self._installer.install(ref, str(scratch))
+            copy = await self._installer.install(ref, str(scratch))
             await anyio.to_thread.run_sync(_swap, scratch / name, target)
-        return msgspec.structs.replace(made, path=str(target))
+        return msgspec.structs.replace(copy, path=str(target))
 
     async def uninstall(self, name: str, into: str, *, force: bool) -> SkillFolder:
         """Take a skill out of a directory of skills; return what was there."""
-        there = await anyio.to_thread.run_sync(_found, Path(into), name)
-        if there is None:
+        installed = await anyio.to_thread.run_sync(_skill_named, Path(into), name)
+        if installed is None:
             raise RefusedError(
                 Refusal(
                     code=RefusalCode.SKILL_NOT_FOUND,
@@ -298,10 +300,10 @@ class InstalledSkills:
                     field="name",
                 )
             )
-        if there.is_changed and not force:
-            raise _changed(there)
-        await anyio.to_thread.run_sync(_remove, Path(there.path))
-        return there
+        if installed.is_changed and not force:
+            raise _changed(installed)
+        await anyio.to_thread.run_sync(_remove, Path(installed.path))
+        return installed
 
     async def installed(self, into: str) -> Sequence[SkillFolder]:
         """Tell what is in a directory of skills, by name."""
@@ -325,27 +327,27 @@ def _folders(root: Path) -> list[Path]:
         names = sorted(each for each in os.listdir(root) if not each.startswith(SCRATCH_PREFIX))
     except OSError:
         return []
-    found = (root / name for name in names[:SKILLS_PER_ROOT_COUNT_MAX])
-    return [path for path in found if path.is_dir() or path.is_symlink()]
+    paths = (root / name for name in names[:SKILLS_PER_ROOT_COUNT_MAX])
+    return [path for path in paths if path.is_dir() or path.is_symlink()]
 
 
-def _found(root: Path, name: str) -> SkillFolder | None:
+def _skill_named(root: Path, name: str) -> SkillFolder | None:
     """Return the skill of this name, or raise where several give it to themselves."""
-    there = _look(root / name) if is_simple_name(name) else None
-    if there is not None:
-        return there
-    called = [each for each in _folders(root) if _own_name(each) == name]
-    if len(called) > 1:
-        shown = ", ".join(each.name for each in called[:_SHOWN_COUNT_MAX])
+    installed = _look(root / name) if is_simple_name(name) else None
+    if installed is not None:
+        return installed
+    matching = [each for each in _folders(root) if _own_name(each) == name]
+    if len(matching) > 1:
+        shown = ", ".join(each.name for each in matching[:_SHOWN_COUNT_MAX])
         raise RefusedError(
             Refusal(
                 code=RefusalCode.SKILL_NOT_FOUND,
-                message=f"{len(called)} skills in {root} are named {name[:120]!r}",
+                message=f"{len(matching)} skills in {root} are named {name[:120]!r}",
                 hint=f"name the folder of one of them: {shown}",
                 field="name",
             )
         )
-    return _look(called[0]) if called else None
+    return _look(matching[0]) if matching else None
 
 
 def _own_name(folder: Path) -> str | None:
@@ -355,9 +357,9 @@ def _own_name(folder: Path) -> str | None:
 
     for name in SKILL_FILES:
         try:
-            found = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
-            if found is not None:
-                return read_front_matter(found.content).name
+            file = read_bounded(folder / name, bytes_max=TREE_FILE_BYTES_MAX)
+            if file is not None:
+                return read_front_matter(file.content).name
         except (FileUnusableError, BadFrontMatterError):
             return None
     return None
@@ -387,26 +389,26 @@ def _remove(target: Path) -> None:
         sync_folder(target.parent)
 
 
-def _swap(made: Path, target: Path) -> None:
+def _swap(copy: Path, target: Path) -> None:
     """Let two directories change places."""
-    if not _exchanged(made, target):
-        aside = made.with_name(f"{made.name}.old")
+    if not _exchanged(copy, target):
+        aside = copy.with_name(f"{copy.name}.old")
         target.rename(aside)
         try:
-            made.rename(target)
+            copy.rename(target)
         except OSError:
             aside.rename(target)
             raise
     sync_folder(target.parent)
 
 
-def _exchanged(made: Path, target: Path) -> bool:
+def _exchanged(copy: Path, target: Path) -> bool:
     """Exchange two names in one step; False where the system cannot."""
     libc = ctypes.CDLL(None, use_errno=True)
     exchange = getattr(libc, "renameat2", None)
     if exchange is None:
         return False
-    if exchange(_AT_CWD, os.fsencode(made), _AT_CWD, os.fsencode(target), _EXCHANGE) == 0:
+    if exchange(_AT_CWD, os.fsencode(copy), _AT_CWD, os.fsencode(target), _EXCHANGE) == 0:
         return True
     code = ctypes.get_errno()
     if code in _NO_EXCHANGE:
@@ -414,26 +416,26 @@ def _exchanged(made: Path, target: Path) -> bool:
     raise OSError(code, os.strerror(code), str(target))
 
 
-def _occupied(there: SkillFolder) -> RefusedError:
-    if there.is_changed:
-        return _changed(there)
+def _already_installed(installed: SkillFolder) -> RefusedError:
+    if installed.is_changed:
+        return _changed(installed)
     return RefusedError(
         Refusal(
             code=RefusalCode.SKILL_ALREADY_INSTALLED,
-            message=f"the skill {there.name} is already installed, from {there.source}",
+            message=f"the skill {installed.name} is already installed, from {installed.source}",
             hint="uninstall it first, or replace it with --force",
             field="name",
         )
     )
 
 
-def _changed(there: SkillFolder) -> RefusedError:
-    how = "was not put there by Holon" if there.source is None else "was changed since"
+def _changed(installed: SkillFolder) -> RefusedError:
+    how = "was not put there by Holon" if installed.source is None else "was changed since"
     return RefusedError(
         Refusal(
             code=RefusalCode.SKILL_CHANGED,
-            message=f"the skill {there.name} is there and {how}; it was left as it is",
-            hint=f"keep what you need of {there.path}, then use --force",
+            message=f"the skill {installed.name} is there and {how}; it was left as it is",
+            hint=f"keep what you need of {installed.path}, then use --force",
             field="name",
         )
     )

@@ -78,8 +78,8 @@ def read_front_matter(content: bytes) -> FrontMatter:
             f"its front matter is not YAML fields: {error.message}; "
             "write each as `name: text`, with the text in quotes where it has a colon"
         ) from error
-    told = " ".join(fields.get("description", "").split())
-    if not told:
+    description = " ".join(fields.get("description", "").split())
+    if not description:
         raise BadFrontMatterError(
             "its front matter has no description; add a line description: and say what the skill"
             " does and when to use it"
@@ -93,13 +93,13 @@ def read_front_matter(content: bytes) -> FrontMatter:
             f"its name is not a line of at most {SKILL_NAME_CHARS_MAX} characters; shorten it"
         )
         name = ""
-    if len(told) > SKILL_DESCRIPTION_CHARS_MAX:
+    if len(description) > SKILL_DESCRIPTION_CHARS_MAX:
         remarks.append(
             f"only the first {SKILL_DESCRIPTION_CHARS_MAX} characters of its description count"
         )
     return FrontMatter(
         name=name or None,
-        description=told[:SKILL_DESCRIPTION_CHARS_MAX],
+        description=description[:SKILL_DESCRIPTION_CHARS_MAX],
         remarks=tuple(remarks),
     )
 
@@ -138,27 +138,27 @@ def _is_name(name: str) -> bool:
     return name.isprintable() and len(name) <= SKILL_NAME_CHARS_MAX
 
 
-def text_fields(text: str, wanted: Collection[str]) -> dict[str, str]:
+def text_fields(text: str, names: Collection[str]) -> dict[str, str]:
     """Return those of the wanted fields that are a text, or raise BadYamlError if it has none."""
     try:
-        return _parsed(text, wanted)
+        return _parsed(text, names)
     except BadYamlError:
         rescued: dict[str, str] = {}
         for name, lines in _pieces(text):
-            if name not in wanted or name in rescued:
+            if name not in names or name in rescued:
                 continue
             try:
-                told = _parsed("\n".join(lines), wanted).get(name)
+                value = _parsed("\n".join(lines), names).get(name)
             except BadYamlError:
-                told = _as_written(lines)
-            if told:
-                rescued[name] = told
+                value = _as_written(lines)
+            if value:
+                rescued[name] = value
         if not rescued:
             raise
         return rescued
 
 
-def _parsed(text: str, wanted: Collection[str]) -> dict[str, str]:
+def _parsed(text: str, names: Collection[str]) -> dict[str, str]:
     nodes: list[yaml.NodeEvent | None] = []  # keys and values in turn
     anchored: dict[str | None, yaml.NodeEvent] = {}
     aliased: set[str | None] = set()
@@ -176,12 +176,12 @@ def _parsed(text: str, wanted: Collection[str]) -> dict[str, str]:
     unquoted: dict[str, bool] = {}
     for key, value in zip(nodes[::2], nodes[1::2], strict=True):
         name = _text_of(key)
-        if name is not None and name in wanted:
+        if name is not None and name in names:
             unquoted[name] = _is_unquoted(value, aliased)
-            if (told := _text_of(value)) is not None:
-                fields[name] = told
+            if (text_value := _text_of(value)) is not None:
+                fields[name] = text_value
     written = {name: _as_written(lines) for name, lines in _pieces(text) if unquoted.get(name)}
-    return fields | {name: told for name, told in written.items() if told}
+    return fields | {name: text_value for name, text_value in written.items() if text_value}
 
 
 def _nodes(text: str) -> Iterator[tuple[int, yaml.NodeEvent]]:
@@ -243,11 +243,11 @@ def _as_written(lines: list[str]) -> str:
     if _BLOCK_MARK.fullmatch(first) is not None:
         first = ""
     rest = [each.strip() for each in lines[1:] if _COMMENT.fullmatch(each) is None]
-    told = " ".join(each for each in (first, *rest) if each)
+    joined = " ".join(each for each in (first, *rest) if each)
     for quote in ('"', "'"):
-        if len(told) > 1 and told.startswith(quote) and told.endswith(quote):
-            return told[1:-1].replace("\\" + quote, quote)
-    return told
+        if len(joined) > 1 and joined.startswith(quote) and joined.endswith(quote):
+            return joined[1:-1].replace("\\" + quote, quote)
+    return joined
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -42,7 +42,7 @@ _ROOTS: Final = {
 }
 PASSED_OVER: Final = frozenset({".git", ".venv", "__pycache__", "node_modules"})
 _CIRCLE: Final = "its links lead in a circle"
-_AT_ONCE_COUNT_MAX: Final = 16
+_ON_LOOP_COUNT_MAX: Final = 16
 _READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 _Read: TypeAlias = "FrontMatter | str"  # a text says why it cannot be used
@@ -119,9 +119,9 @@ class SkillScan:
 
     def _is_short(self, roots: list[_Root]) -> bool:
         """Whether the last look at these roots came across little."""
-        seen = [self._known.peek(root.path) for root in roots]
-        known = [each.listed_count for each in seen if each is not None]
-        return len(known) == len(seen) and sum(known) <= _AT_ONCE_COUNT_MAX
+        scans = [self._known.peek(root.path) for root in roots]
+        counts = [each.listed_count for each in scans if each is not None]
+        return len(counts) == len(scans) and sum(counts) <= _ON_LOOP_COUNT_MAX
 
     def _scan(self, roots: list[_Root]) -> SkillCatalog:
         entries: list[SkillEntry] = []
@@ -171,10 +171,10 @@ class _RootScan:
             self._problem(self._root.path, self._root.flaw)
             return
         names: dict[str, str] = {}
-        for path, real in sorted(self._skill_files(), key=lambda found: found[0].split("/")):
+        for path, real in sorted(self._skill_files(), key=lambda pair: pair[0].split("/")):
             if len(self.seen) >= limits.SKILLS_PER_ROOT_COUNT_MAX:
-                most = limits.SKILLS_PER_ROOT_COUNT_MAX
-                self._problem(self._root.path, f"only its first {most} skills are used")
+                count_max = limits.SKILLS_PER_ROOT_COUNT_MAX
+                self._problem(self._root.path, f"only its first {count_max} skills are used")
                 return
             entry = self._entry(path, real)
             if entry is None:
@@ -201,13 +201,13 @@ class _RootScan:
 
     def _below(self, folder: str, real: str, *, depth: int) -> Iterator[tuple[str, str]]:
         try:
-            with os.scandir(folder) as found:
-                listed = list(found)
+            with os.scandir(folder) as entries:
+                listed = list(entries)
         except OSError as error:
-            self._problem(folder, _why(error))
+            self._problem(folder, _reason_of(error))
             return
         self.listed_count += len(listed)
-        inner = [each for each in listed if _is_looked_into(each)]
+        inner = [each for each in listed if _is_searched(each)]
         for each in sorted(inner, key=lambda each: each.name):
             self.folders_count += 1
             if self.folders_count > limits.SKILL_FOLDERS_SEEN_COUNT_MAX:
@@ -234,7 +234,7 @@ class _RootScan:
             if not self._is_inside(link.path, real) or not os.path.isdir(real):
                 return None
         except OSError as error:
-            self._problem(link.path, _why(error))
+            self._problem(link.path, _reason_of(error))
             return None
         if f"{link.found_in}/".startswith(f"{real.rstrip('/')}/"):
             self._problem(link.path, _CIRCLE)
@@ -278,12 +278,12 @@ class _RootScan:
                     return "its content lies elsewhere"
                 facts = os.stat(path)
         except OSError as error:
-            return _why(error)
-        known = self._known.get(path)
-        if known is None or known.stamp != stamp_of(facts):
-            known = _Remembered(lasting_stamp(facts), _read(path))
-        self.seen[path] = known
-        return known.read
+            return _reason_of(error)
+        cached = self._known.get(path)
+        if cached is None or cached.stamp != stamp_of(facts):
+            cached = _Remembered(lasting_stamp(facts), _read(path))
+        self.seen[path] = cached
+        return cached.read
 
     def _problem(self, path: str, why: str) -> None:
         shown = path if path.isprintable() else ascii(path)  # it may not even be Unicode
@@ -307,19 +307,19 @@ def _roots_there(scope: SkillScope, place: str) -> Iterator[_Root]:
 
 
 def _passed_over(places: list[tuple[SkillScope, str]]) -> tuple[PassedOverRoot, ...]:
-    found = list[PassedOverRoot]()
+    passed_over = list[PassedOverRoot]()
     for scope, place in places:
         used, *others = [*_roots_there(scope, place)] or [_Root(scope, place, None)]
         if not others:
             continue
-        known = {entry.name for entry in _RootScan(used, {}).entries()}
+        used_names = {entry.name for entry in _RootScan(used, {}).entries()}
         real = os.path.realpath(used.path)
         for other in others:
             if os.path.realpath(other.path) == real:
                 continue  # the same folder under another name
             names = [entry.name for entry in _RootScan(other, {}).entries()]
-            hidden = [name for name in names if name not in known]
-            found.append(
+            hidden = [name for name in names if name not in used_names]
+            passed_over.append(
                 PassedOverRoot(
                     scope=scope,
                     path=other.path,
@@ -328,7 +328,7 @@ def _passed_over(places: list[tuple[SkillScope, str]]) -> tuple[PassedOverRoot, 
                     hidden_count=len(hidden),
                 )
             )
-    return tuple(found)
+    return tuple(passed_over)
 
 
 def _is_there(path: str) -> bool:
@@ -348,7 +348,7 @@ def _flaw(path: str, within: str | None) -> str | None:
         if not stat.S_ISDIR(os.stat(path).st_mode):
             return "it is not a folder"
     except OSError as error:
-        return _why(error)
+        return _reason_of(error)
     if within is None or f"{os.path.realpath(path)}/".startswith(f"{within.rstrip('/')}/"):
         return None
     return f"it leads out of {within}"
@@ -375,7 +375,7 @@ def _skill_file(folder: str) -> str | None:
     return None
 
 
-def _is_looked_into(each: "os.DirEntry[str]") -> bool:
+def _is_searched(each: "os.DirEntry[str]") -> bool:
     if each.name in PASSED_OVER or each.name.startswith(".holon-"):
         return False
     try:
@@ -398,10 +398,10 @@ def _read(path: str) -> _Read:
     except BadFrontMatterError as error:
         return error.message
     except OSError as error:
-        return _why(error)
+        return _reason_of(error)
 
 
-def _why(error: OSError) -> str:
+def _reason_of(error: OSError) -> str:
     if error.errno == errno.ELOOP:
         return _CIRCLE
     return error.strerror or "it cannot be read"

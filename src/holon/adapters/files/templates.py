@@ -142,10 +142,10 @@ def _content(path: Path, *, bytes_max: int) -> bytes | None:
     if path.is_dir():
         raise BadTemplateError(f"{path} is a directory and not a file", hint=_SHAPE)
     try:
-        found = read_bounded(path, bytes_max=bytes_max)
+        file = read_bounded(path, bytes_max=bytes_max)
     except FileUnusableError as error:
         raise BadTemplateError(error.message, hint=error.hint) from error
-    return None if found is None else found.content
+    return None if file is None else file.content
 
 
 def _text(path: Path, content: bytes) -> str:
@@ -186,15 +186,15 @@ async def unusable_skills(
     """Return those of a template's skills that cannot be had, in its order."""
     import tempfile  # only for those who look at templates
 
-    found: list[UnusableSkill] = []
+    unusable: list[UnusableSkill] = []
     names: set[str] = set()
     with tempfile.TemporaryDirectory(prefix="holon-template-") as folder:
         for ref in refs:
             try:
                 await _try(ref, names, installer, Path(folder))
             except BadSkillRefError as error:
-                found.append(UnusableSkill(ref=ref, problem=error.message, hint=error.hint))
-    return tuple(found)
+                unusable.append(UnusableSkill(ref=ref, problem=error.message, hint=error.hint))
+    return tuple(unusable)
 
 
 async def _try(ref: SkillRef, names: set[str], installer: SkillInstaller, folder: Path) -> None:
@@ -253,10 +253,10 @@ class TemplateStore:
 
     async def entries(self) -> Sequence[TemplateEntry]:
         """Return the templates that can be used, by id."""
-        found = await anyio.to_thread.run_sync(self.listing)
+        listing = await anyio.to_thread.run_sync(self.listing)
         return tuple(
             TemplateEntry(template_id=each.template_id, summary=each.summary)
-            for each in found
+            for each in listing
             if each.problem is None
         )
 
@@ -271,8 +271,8 @@ class TemplateStore:
 
     async def checked_listing(self) -> tuple[ListedTemplate, ...]:
         """Do the same, and look at the skills they name as well."""
-        found = await anyio.to_thread.run_sync(self.listing)
-        return tuple([await self._checked(each) for each in found])
+        listing = await anyio.to_thread.run_sync(self.listing)
+        return tuple([await self._checked(each) for each in listing])
 
     async def unusable_skills(self, content: TemplateContent) -> tuple[UnusableSkill, ...]:
         """Return those skills of a template that cannot be had; GitHub is not asked."""
@@ -309,10 +309,12 @@ class TemplateStore:
         try:
             # Fetched elsewhere: nobody waits for the network while the lock is held.
             with tempfile.TemporaryDirectory(prefix="holon-template-") as fetched:
-                found = await self.resolve(text, scratch=Path(fetched))
-                for skill in await self.unusable_skills(found.content):
+                resolved = await self.resolve(text, scratch=Path(fetched))
+                for skill in await self.unusable_skills(resolved.content):
                     raise BadSkillRefError(skill.problem, hint=skill.hint)
-                folder = Path(fetched, "tree") if found.kind == "github" else Path(found.source)
+                folder = (
+                    Path(fetched, "tree") if resolved.kind == "github" else Path(resolved.source)
+                )
                 await anyio.to_thread.run_sync(_installed, folder, target)
         except (OSError, FileUnusableError) as error:
             raise BadTemplateError(f"{target} cannot be made: {error}") from error
@@ -352,10 +354,10 @@ class TemplateStore:
         if listed.problem is not None or not listed.skills:
             return listed
         try:
-            found = await self.unusable_skills(read_template(Path(listed.path)))
+            unusable = await self.unusable_skills(read_template(Path(listed.path)))
         except BadTemplateError as error:  # it has changed meanwhile
             return msgspec.structs.replace(listed, problem=error.message)
-        return msgspec.structs.replace(listed, problem=found[0].problem if found else None)
+        return msgspec.structs.replace(listed, problem=unusable[0].problem if unusable else None)
 
     async def _fetched(self, tree: GithubTree, folder: Path, scratch: Path) -> ResolvedTemplate:
         try:
@@ -416,7 +418,7 @@ def _is_meant(path: Path) -> bool:
 
 def _listed(folder: Path) -> ListedTemplate:
     is_builtin = folder.name in builtin_template_ids()
-    known = ListedTemplate(
+    listed = ListedTemplate(
         template_id=folder.name,
         path=str(folder),
         is_builtin=is_builtin,
@@ -425,9 +427,9 @@ def _listed(folder: Path) -> ListedTemplate:
     try:
         content = read_template(folder)
     except BadTemplateError as error:
-        return msgspec.structs.replace(known, problem=error.message)
+        return msgspec.structs.replace(listed, problem=error.message)
     skills = tuple(f"{ref.kind}:{ref.source}" for ref in content.skill_refs)
-    return msgspec.structs.replace(known, summary=content.summary, skills=skills)
+    return msgspec.structs.replace(listed, summary=content.summary, skills=skills)
 
 
 def _is_writable(root: Path) -> bool:

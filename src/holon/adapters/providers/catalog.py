@@ -149,89 +149,97 @@ def builtin_catalog() -> Catalog:
 
 
 def price_of(model_ref: str) -> ModelPrice | None:
-    """Return what a model costs, where that is known. One that needs no network costs nothing."""
+    """Return the price of a model, if known. Models that need no network are free."""
     provider = builtin_catalog().providers.get(model_ref.partition("/")[0])
     if provider is not None and provider.transport in NETWORKLESS:
         return ModelPrice(input=0.0, output=0.0)
-    known = builtin_catalog().models.get(model_ref)
-    return None if known is None else known.price
+    catalogued = builtin_catalog().models.get(model_ref)
+    return None if catalogued is None else catalogued.price
 
 
 def model_info(ref: ModelRef, settings: ProviderResolverSettings) -> ModelInfo:
-    """Return what is known about a model, always usable."""
-    told = settings.models.get(str(ref))
-    known = builtin_catalog().models.get(str(ref))
-    said = told or ModelSetting()
-    unsaid = settings.unknown_model if known is None else ModelSetting()
-    bounds = known or builtin_catalog().providers.get(ref.provider)
+    """Return the limits and capabilities of a model; always usable numbers."""
+    setting = settings.models.get(str(ref))
+    catalogued = builtin_catalog().models.get(str(ref))
+    override = setting or ModelSetting()
+    fallback = settings.unknown_model if catalogued is None else ModelSetting()
+    bounds = catalogued or builtin_catalog().providers.get(ref.provider)
     window = _first(
-        said.context_window_tokens,
+        override.context_window_tokens,
         bounds.context_window_tokens if bounds else None,
-        unsaid.context_window_tokens,
+        fallback.context_window_tokens,
         CONTEXT_WINDOW_TOKENS_DEFAULT,
     )
-    can: frozenset[str] = known.capabilities if known else frozenset()
+    can: frozenset[str] = catalogued.capabilities if catalogued else frozenset()
     return ModelInfo(
         model_ref=str(ref),
-        source=_source(told, known),
+        source=_source(setting, catalogued),
         context_window_tokens=window,
-        input_tokens_max=_input_tokens_max(said, known, window),
+        input_tokens_max=_input_tokens_max(override, catalogued, window),
         effective_context_window_percent=_first(
-            said.effective_context_window_percent,
-            unsaid.effective_context_window_percent,
+            override.effective_context_window_percent,
+            fallback.effective_context_window_percent,
             WINDOW_PERCENT_DEFAULT,
         ),
         output_tokens_max=_first(
-            said.output_tokens_max,
+            override.output_tokens_max,
             bounds.output_tokens_max if bounds else None,
-            unsaid.output_tokens_max,
+            fallback.output_tokens_max,
             OUTPUT_TOKENS_MAX_DEFAULT,
         ),
         tool_output_tokens_max=_first(
-            said.tool_output_tokens_max,
-            unsaid.tool_output_tokens_max,
+            override.tool_output_tokens_max,
+            fallback.tool_output_tokens_max,
             TOOL_OUTPUT_TOKENS_MAX_DEFAULT,
         ),
         parallel_tool_calls="parallel_tool_calls" in can,
         reasoning_summaries="reasoning_summaries" in can,
         image_input="image_input" in can,
         freeform_tools="freeform_tools" in can,
-        price=known.price if known else None,
-        trial=(known is not None and known.trial) or _runs_in_process(ref.provider, settings),
+        price=catalogued.price if catalogued else None,
+        trial=(catalogued is not None and catalogued.trial)
+        or _runs_in_process(ref.provider, settings),
     )
 
 
 def _runs_in_process(provider: str, settings: ProviderResolverSettings) -> bool:
-    told, known = settings.providers.get(provider), builtin_catalog().providers.get(provider)
-    if told is not None and told.transport is not None:
-        return told.transport == TransportKind.LOCAL
-    return known is not None and known.transport is TransportKind.LOCAL
+    setting, catalogued = (
+        settings.providers.get(provider),
+        builtin_catalog().providers.get(provider),
+    )
+    if setting is not None and setting.transport is not None:
+        return setting.transport == TransportKind.LOCAL
+    return catalogued is not None and catalogued.transport is TransportKind.LOCAL
 
 
 def _first(*numbers: int | None) -> int:
     return next(number for number in numbers if number is not None)
 
 
-def _source(told: ModelSetting | None, known: CatalogModel | None) -> ModelInfoSource:
-    if told is not None:
+def _source(setting: ModelSetting | None, catalogued: CatalogModel | None) -> ModelInfoSource:
+    if setting is not None:
         return ModelInfoSource.CONFIG_OVERRIDE
-    return ModelInfoSource.BUILTIN_CATALOG if known else ModelInfoSource.UNKNOWN_FALLBACK
+    return ModelInfoSource.BUILTIN_CATALOG if catalogued else ModelInfoSource.UNKNOWN_FALLBACK
 
 
-def _input_tokens_max(said: ModelSetting, known: CatalogModel | None, window: int) -> int:
-    # An operator who states the window means what may be sent.
-    if said.context_window_tokens is not None or known is None or known.input_tokens_max is None:
+def _input_tokens_max(override: ModelSetting, catalogued: CatalogModel | None, window: int) -> int:
+    # A window set by the operator also limits what is sent.
+    if (
+        override.context_window_tokens is not None
+        or catalogued is None
+        or catalogued.input_tokens_max is None
+    ):
         return window
-    return min(known.input_tokens_max, window)
+    return min(catalogued.input_tokens_max, window)
 
 
 def request_output_tokens(
     ref: ModelRef, info: ModelInfo, settings: ProviderResolverSettings
 ) -> int:
-    """Return how long an answer may be: the operator's word for the model, or the runtime's."""
-    told = settings.models.get(str(ref))
-    if told is not None and told.output_tokens_max is not None:
-        return told.output_tokens_max
+    """Return the output limit: the operator's for the model, or the runtime's."""
+    setting = settings.models.get(str(ref))
+    if setting is not None and setting.output_tokens_max is not None:
+        return setting.output_tokens_max
     return min(info.output_tokens_max, settings.output_tokens_max)
 
 
@@ -241,28 +249,34 @@ def known_providers(settings: ProviderResolverSettings) -> tuple[str, ...]:
 
 
 def provider_route(provider: str, settings: ProviderResolverSettings) -> ProviderRoute:
-    """Return how a provider is reached, or raise the ProviderError that says why it is not."""
-    told = settings.providers.get(provider)
-    known = builtin_catalog().providers.get(provider)
-    if told is None and known is None:
+    """Return how a provider is reached, or raise a ProviderError with the reason."""
+    configured = settings.providers.get(provider)
+    catalogued = builtin_catalog().providers.get(provider)
+    if configured is None and catalogued is None:
         raise _unknown_provider(provider, settings)
-    said = told or ProviderSetting()
-    transport = _transport(provider, said, known)
-    base_url, warnings = _base_url(provider, transport, said, known)
+    setting = configured or ProviderSetting()
+    transport = _transport(provider, setting, catalogued)
+    base_url, warnings = _base_url(provider, transport, setting, catalogued)
     return ProviderRoute(
         provider=provider,
         transport=transport,
         base_url=base_url,
-        auth=_auth(said, known),
-        auth_is_chosen=said.auth is not None,
-        credential_optional=known is None or known.credential_optional or not known.auth,
-        is_builtin=known is not None,
-        stream=said.stream if said.stream is not None else bool(known and known.stream),
-        takes=known.takes if known is not None and known.transport is transport else frozenset(),
-        schema_mode=said.schema_mode or SchemaMode.RELAXED,  # which every server takes
-        reasoning_effort=said.reasoning_effort,
-        incremental=bool(said.incremental) and transport is _INCREMENTAL,
-        warnings=(*warnings, *_unfit_options(transport, said)),
+        auth=_auth(setting, catalogued),
+        auth_is_chosen=setting.auth is not None,
+        credential_optional=catalogued is None
+        or catalogued.credential_optional
+        or not catalogued.auth,
+        is_builtin=catalogued is not None,
+        stream=setting.stream
+        if setting.stream is not None
+        else bool(catalogued and catalogued.stream),
+        takes=catalogued.takes
+        if catalogued is not None and catalogued.transport is transport
+        else frozenset(),
+        schema_mode=setting.schema_mode or SchemaMode.RELAXED,  # which every server takes
+        reasoning_effort=setting.reasoning_effort,
+        incremental=bool(setting.incremental) and transport is _INCREMENTAL,
+        warnings=(*warnings, *_ineffective_options(transport, setting)),
     )
 
 
@@ -278,16 +292,16 @@ def _unknown_provider(provider: str, settings: ProviderResolverSettings) -> Mode
 
 
 def _transport(
-    provider: str, said: ProviderSetting, known: CatalogProvider | None
+    provider: str, setting: ProviderSetting, catalogued: CatalogProvider | None
 ) -> TransportKind:
-    if said.transport is None:
-        return known.transport if known else TransportKind.OPENAI_RESPONSES
+    if setting.transport is None:
+        return catalogued.transport if catalogued else TransportKind.OPENAI_RESPONSES
     try:
-        transport = TransportKind(said.transport)
+        transport = TransportKind(setting.transport)
     except ValueError:
         supported = ", ".join(TransportKind)
         raise TransportUnsupportedError(
-            f"provider {provider!r} asks for the transport {said.transport!r}, which Holon does "
+            f"provider {provider!r} asks for the transport {setting.transport!r}, which Holon does "
             "not speak",
             hint=f"set one of {supported} (`holon config providers set {provider} --transport …`)",
         ) from None
@@ -302,32 +316,35 @@ def _transport(
     return transport
 
 
-def _unfit_options(transport: TransportKind, said: ProviderSetting) -> tuple[str, ...]:
-    if not said.incremental or transport is _INCREMENTAL:
+def _ineffective_options(transport: TransportKind, setting: ProviderSetting) -> tuple[str, ...]:
+    if not setting.incremental or transport is _INCREMENTAL:
         return ()
     return (f"incremental has no effect: {transport.value} always sends the whole conversation",)
 
 
-def _auth(said: ProviderSetting, known: CatalogProvider | None) -> tuple[ProviderAuth, ...]:
-    if said.auth is not None:
-        return (said.auth,)
-    return known.auth if known else ()
+def _auth(setting: ProviderSetting, catalogued: CatalogProvider | None) -> tuple[ProviderAuth, ...]:
+    if setting.auth is not None:
+        return (setting.auth,)
+    return catalogued.auth if catalogued else ()
 
 
 def _base_url(
-    provider: str, transport: TransportKind, said: ProviderSetting, known: CatalogProvider | None
+    provider: str,
+    transport: TransportKind,
+    setting: ProviderSetting,
+    catalogued: CatalogProvider | None,
 ) -> tuple[str, tuple[str, ...]]:
     if transport in NETWORKLESS:
         return "", ()
-    url = (said.base_url or (known.base_url if known else "")).strip().rstrip("/")
-    how = f"`holon config providers set {provider} --base-url https://…`"
+    url = (setting.base_url or (catalogued.base_url if catalogued else "")).strip().rstrip("/")
+    command = f"`holon config providers set {provider} --base-url https://…`"
     if not url:
-        raise ModelUnavailableError(f"provider {provider!r} has no base URL", hint=f"run {how}")
+        raise ModelUnavailableError(f"provider {provider!r} has no base URL", hint=f"run {command}")
     problem = _url_problem(url)
     if problem is not None:
         raise ModelUnavailableError(
             f"the base URL of provider {provider!r} {problem}",
-            hint=f"correct it with {how}, or in HOLON_{_variable(provider)}_BASE_URL",
+            hint=f"correct it with {command}, or in HOLON_{_variable(provider)}_BASE_URL",
         )
     return url, _url_warnings(urlsplit(url))
 

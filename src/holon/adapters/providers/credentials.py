@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True):
-    """A credential in hand, for as long as it takes to write a header."""
+    """A secret, held only while a header is written."""
 
     value: str
     kind: CredentialKind
@@ -51,7 +51,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def credential_headers(transport: TransportKind, secret: Secret) -> Mapping[str, str]:
-    """Return the headers that carry a secret on a wire."""
+    """Return the headers that carry a secret."""
     if transport is TransportKind.ANTHROPIC_MESSAGES and secret.kind is CredentialKind.API_KEY:
         return {"x-api-key": secret.value}
     headers = {"authorization": f"Bearer {secret.value}"}
@@ -66,11 +66,11 @@ _NO_AUTH: Final = ProviderAuth()
 
 
 class _MissingError(ModelUnavailableError):
-    """The credential was never given."""
+    """The credential is not configured."""
 
 
 class CredentialState(Record, frozen=True, kw_only=True, omit_defaults=False):
-    """What may be said about a credential without saying it."""
+    """The public facts about a credential, without its secret."""
 
     source: CredentialSource
     kind: CredentialKind
@@ -81,11 +81,13 @@ class CredentialState(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class BoundCredential(msgspec.Struct, frozen=True, kw_only=True):
-    """How one provider's requests are authorized; `account` names whose allowance they use."""
+    """How a provider's requests are authorized; `account` names the quota they use."""
 
     authorization: Authorization
     account: str
-    renewable: "ProgramAuthorization | None" = None  # the same, where a refusal can be mended
+    renewable: "ProgramAuthorization | None" = (
+        None  # the same object, where a refused secret can be renewed
+    )
 
 
 class Credentials:
@@ -109,7 +111,7 @@ class Credentials:
     def choices(self, route: ProviderRoute) -> tuple[ProviderAuth, ...]:
         """Return where a provider's credential may come from, best first.
 
-        A profile that bears the provider's own name needs no further configuration.
+        A profile named like the provider needs no further configuration.
         """
         if route.auth_is_chosen:
             return route.auth
@@ -124,33 +126,33 @@ class Credentials:
         return _state(auth, error)
 
     def bind(self, route: ProviderRoute) -> BoundCredential:
-        """Return what authorizes a provider's requests, or raise the ProviderError why not."""
+        """Return the authorization of a provider's requests, or raise a ProviderError."""
         auth, error = self._choose(route)
         if error is None:
             return self._bound(route, auth)
         kind = AuthRejectedError if isinstance(error, AuthRejectedError) else ModelUnavailableError
         raise kind(
             f"provider {route.provider!r} cannot be used: {error.message}",
-            hint=_how_to_give(route, auth, error),
+            hint=_hint_for(route, auth, error),
         )
 
     def _choose(self, route: ProviderRoute) -> tuple[ProviderAuth, HolonError | None]:
-        """Return the first credential that is there; else the one worth talking about, and why."""
+        """Return the first usable credential; else the most relevant one, with its problem."""
         tried = [(auth, self._problem(auth)) for auth in self.choices(route)]
-        found = next((pair for pair in tried if pair[1] is None), None)
-        if found is not None:
-            return found
-        # One that is there but cannot be used says more than one that was never set.
-        spoilt = next((pair for pair in tried if not isinstance(pair[1], _MissingError)), None)
-        if spoilt is not None:
-            return spoilt
+        usable = next((pair for pair in tried if pair[1] is None), None)
+        if usable is not None:
+            return usable
+        # An unusable credential is more relevant than one that was never set.
+        unusable = next((pair for pair in tried if not isinstance(pair[1], _MissingError)), None)
+        if unusable is not None:
+            return unusable
         if route.credential_optional and not route.auth_is_chosen:
             return _NO_AUTH, None
         return tried[0]
 
     def _problem(self, auth: ProviderAuth) -> HolonError | None:
         try:
-            self._look(auth)
+            self._read(auth)
         except HolonError as error:
             return error
         return None
@@ -164,11 +166,11 @@ class Credentials:
 
             program = ProgramAuthorization(self, route.transport, auth, self._clock)
             return BoundCredential(authorization=program, account=account, renewable=program)
-        kept = _StoredSecretAuthorization(self, route.transport, auth)
-        return BoundCredential(authorization=kept, account=account)
+        stored = _StoredSecretAuthorization(self, route.transport, auth)
+        return BoundCredential(authorization=stored, account=account)
 
-    def _look(self, auth: ProviderAuth) -> Secret | None:
-        """Return the secret, none where none is needed or a program has it; else raise."""
+    def _read(self, auth: ProviderAuth) -> Secret | None:
+        """Return the secret; None where none is needed or a program provides it."""
         match auth.source:
             case CredentialSource.NONE:
                 return None
@@ -192,7 +194,7 @@ class Credentials:
         value = self._environ.get(auth.env, "").strip()
         if not value:
             raise _MissingError(f"{auth.env} is not set", hint=f"set {auth.env}")
-        return self._learned(auth.env, value, auth.kind)
+        return self._registered(auth.env, value, auth.kind)
 
     def _from_profile(self, auth: ProviderAuth) -> Secret:
         stored = self._profiles().get(auth.profile or "")
@@ -206,15 +208,15 @@ class Credentials:
             from holon.adapters.providers.external_credentials import parse_login
 
             login = parse_login(stored.material.encode(), self._clock.now(), where=name)
-            return self._learned(name, login.access_token, stored.kind, login.account_id)
-        return self._learned(name, stored.material.strip(), stored.kind)
+            return self._registered(name, login.access_token, stored.kind, login.account_id)
+        return self._registered(name, stored.material.strip(), stored.kind)
 
     def _from_login(self, auth: ProviderAuth) -> Secret:
         from holon.adapters.providers.external_credentials import login_path, read_login
 
         path = login_path(auth.external, self._environ, self._user_home)
         login = read_login(path, self._clock.now())
-        return self._learned("codex login", login.access_token, auth.kind, login.account_id)
+        return self._registered("codex login", login.access_token, auth.kind, login.account_id)
 
     def _require_program(self, auth: ProviderAuth) -> None:
         import shutil
@@ -228,10 +230,10 @@ class Credentials:
                 hint="install it, or give its full path with --credential-external",
             )
 
-    def look_up(self, auth: ProviderAuth) -> Secret:
-        """Return a secret that is kept somewhere, or raise a ProviderError."""
+    def read_secret(self, auth: ProviderAuth) -> Secret:
+        """Return a stored secret, or raise a ProviderError."""
         try:
-            secret = self._look(auth)
+            secret = self._read(auth)
         except ProviderError:
             raise
         except HolonError as error:
@@ -239,14 +241,14 @@ class Credentials:
         assert secret is not None, "this source has no secret to look up"
         return secret
 
-    async def ask(self, auth: ProviderAuth) -> Secret:
-        """Return the secret a program hands out, or raise a ProviderError."""
+    async def run_program(self, auth: ProviderAuth) -> Secret:
+        """Return the secret a program prints, or raise a ProviderError."""
         from holon.adapters.providers.external_credentials import secret_from, words_of
 
-        said = await secret_from(words_of(auth.external), self._environ)
-        return self._learned("credential program", said, auth.kind)
+        output = await secret_from(words_of(auth.external), self._environ)
+        return self._registered("credential program", output, auth.kind)
 
-    def _learned(
+    def _registered(
         self, name: str, value: str, kind: CredentialKind, account_id: str | None = None
     ) -> Secret:
         if 0 < len(value) <= CREDENTIAL_BYTES_MAX:
@@ -260,7 +262,7 @@ class Credentials:
 
 
 class _StoredSecretAuthorization:
-    """For a secret that is kept where it can be read at once."""
+    """Authorization with a secret that is read from storage for each request."""
 
     def __init__(
         self, credentials: Credentials, transport: TransportKind, auth: ProviderAuth
@@ -270,8 +272,8 @@ class _StoredSecretAuthorization:
         self._auth = auth
 
     async def headers(self) -> Mapping[str, str]:
-        """Return the headers that carry the secret as it is now."""
-        return credential_headers(self._transport, self._credentials.look_up(self._auth))
+        """Return the headers with the current secret."""
+        return credential_headers(self._transport, self._credentials.read_secret(self._auth))
 
 
 def _is_one_word(value: str) -> bool:
@@ -300,13 +302,13 @@ def _name(auth: ProviderAuth) -> str:
         case CredentialSource.EXTERNAL_CLI:
             return auth.external or "codex"
         case CredentialSource.PROCESS:
-            # Only the program: its arguments may hold what nobody should read.
+            # Only the program: its arguments may hold a secret.
             return (auth.external or "").split(" ")[0]
         case _:
             assert_never(auth.source)
 
 
-def _how_to_give(route: ProviderRoute, auth: ProviderAuth, error: HolonError) -> str:
+def _hint_for(route: ProviderRoute, auth: ProviderAuth, error: HolonError) -> str:
     is_missing = isinstance(error, _MissingError)
     if route.auth_is_chosen or auth.source is not CredentialSource.ENV or not is_missing:
         return error.hint or f"run `holon config providers doctor {route.provider}`"
@@ -318,46 +320,48 @@ def _how_to_give(route: ProviderRoute, auth: ProviderAuth, error: HolonError) ->
 
 
 _KEY_ENDING: Final = "_API_KEY"
-_TOKEN_ENDING: Final = "token"  # of what a login document calls its secrets
+_TOKEN_ENDING: Final = "token"  # suffix of the secret fields of a login document
 
 
-def learn_kept_secrets(
+def register_stored_secrets(
     registry: SecretRegistry,
     environ: Mapping[str, str],
     profiles: Profiles,
     *,
     variables: Collection[str],
 ) -> None:
-    """Teach the registry what is kept in the environment and among the credentials."""
+    """Register the secrets of the environment and of the stored credentials."""
     for name in secret_variables(environ, variables=variables):
         registry.learn(name, environ[name])
     try:
         stored = profiles()
     except HolonError:
-        return  # told when one of them is used
+        return  # reported when a profile is used
     for name, each in stored.items():
         for secret in _secrets_in(each.material):
             registry.learn(f"credential profile {name}", secret)
 
 
 def secret_variables(environ: Mapping[str, str], *, variables: Collection[str]) -> tuple[str, ...]:
-    """Return the names in an environment that stand for keys."""
-    known = {auth.env for each in builtin_catalog().providers.values() for auth in each.auth}
+    """Return the names of environment variables that hold keys."""
+    catalogued = {auth.env for each in builtin_catalog().providers.values() for auth in each.auth}
     return tuple(
-        name for name in environ if name.endswith(_KEY_ENDING) or name in known or name in variables
+        name
+        for name in environ
+        if name.endswith(_KEY_ENDING) or name in catalogued or name in variables
     )
 
 
 def _secrets_in(material: str) -> Iterator[str]:
-    """Return what is secret of a stored credential: all of it, and the tokens of a login."""
+    """Yield the secrets of a stored credential: the whole, and the tokens of a login."""
     yield material
     try:
         pending = [msgspec.json.decode(material)]
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return
     while pending:
-        found = pending.pop()
-        for name, part in found.items() if isinstance(found, dict) else ():
+        value = pending.pop()
+        for name, part in value.items() if isinstance(value, dict) else ():
             if isinstance(part, str) and name.endswith(_TOKEN_ENDING):
                 yield part
             pending.append(part)

@@ -109,71 +109,71 @@ class DoctorReport(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def examine(
-    plane: ProviderResolver,
+    resolver: ProviderResolver,
     failures: Mapping[str, LastFailure],
     probes: Mapping[str, ProbeReport],
     *,
     only: str | None = None,
 ) -> DoctorReport:
     """Report on each provider that is configured or has failed, or on the one that is named."""
-    configured = set(configured_providers(plane))
-    wanted = [only] if only is not None else sorted(configured | set(failures))
-    default = plane.preference.default
-    refusal = _refusal(plane, default)
+    configured = set(configured_providers(resolver))
+    selected = [only] if only is not None else sorted(configured | set(failures))
+    default = resolver.preference.default
+    refusal = _refusal(resolver, default)
     probe = probes.get(default.provider)
     unreached = None if probe is None or probe.is_reachable else probe.detail
     return DoctorReport(
         is_usable=refusal is None and unreached is None,
         default_model=str(default),
-        default_is_chosen=plane.settings.model_default is not None,
-        fallback_models=tuple(str(ref) for ref in plane.preference.fallbacks),
+        default_is_chosen=resolver.settings.model_default is not None,
+        fallback_models=tuple(str(ref) for ref in resolver.preference.fallbacks),
         problem=refusal.message if refusal is not None else unreached,
         hint=refusal.hint if refusal is not None else None,
-        note=plane.note,
+        note=resolver.note,
         providers=tuple(
             msgspec.structs.replace(
-                _provider(plane, provider, failures.get(provider), probes.get(provider)),
+                _provider(resolver, provider, failures.get(provider), probes.get(provider)),
                 is_configured=provider in configured,
             )
-            for provider in wanted
+            for provider in selected
         ),
     )
 
 
-def configured_providers(plane: ProviderResolver) -> Iterator[str]:
+def configured_providers(resolver: ProviderResolver) -> Iterator[str]:
     """Yield each provider that is in the settings, named by a model, or has a credential."""
-    named = {ref.provider for ref in _models_named(plane)} | set(plane.settings.providers)
-    for provider in sorted({*known_providers(plane.settings), *named}):
-        if provider in named or _has_credential(plane, provider):
+    named = {ref.provider for ref in _models_named(resolver)} | set(resolver.settings.providers)
+    for provider in sorted({*known_providers(resolver.settings), *named}):
+        if provider in named or _has_credential(resolver, provider):
             yield provider
 
 
-def _has_credential(plane: ProviderResolver, provider: str) -> bool:
-    route = plane.route(provider)
-    return route.transport not in NETWORKLESS and plane.credentials.chosen(route).is_present
+def _has_credential(resolver: ProviderResolver, provider: str) -> bool:
+    route = resolver.route(provider)
+    return route.transport not in NETWORKLESS and resolver.credentials.chosen(route).is_present
 
 
 def _provider(
-    plane: ProviderResolver,
+    resolver: ProviderResolver,
     provider: str,
     last_failure: LastFailure | None,
     probe: ProbeReport | None,
 ) -> ProviderReport:
-    models = tuple(ref for ref in _models_named(plane) if ref.provider == provider)
+    models = tuple(ref for ref in _models_named(resolver) if ref.provider == provider)
     try:
-        route = plane.route(provider)
+        route = resolver.route(provider)
     except errors.ProviderError as error:
-        said = plane.settings.providers.get(provider)
+        setting = resolver.settings.providers.get(provider)
         return ProviderReport(
             provider=provider,
-            transport=said.transport if said else None,
+            transport=setting.transport if setting else None,
             availability=Availability.UNAVAILABLE,
             reason=error.message,
             hint=error.hint,
             models=tuple(str(ref) for ref in models),
             last_failure=last_failure,
         )
-    refusal = _first_refusal(plane, route, models)
+    refusal = _first_refusal(resolver, route, models)
     unreached = probe.detail if probe is not None and not probe.is_reachable else None
     reason = refusal.message if refusal is not None else unreached
     is_networkless = route.transport in NETWORKLESS
@@ -181,7 +181,7 @@ def _provider(
         provider=provider,
         transport=route.transport.value,
         endpoint=route.base_url or None,
-        credential=None if is_networkless else plane.credentials.chosen(route),
+        credential=None if is_networkless else resolver.credentials.chosen(route),
         availability=Availability.AVAILABLE if reason is None else Availability.UNAVAILABLE,
         reason=reason,
         hint=refusal.hint if refusal is not None else None,
@@ -192,40 +192,40 @@ def _provider(
     )
 
 
-def _models_named(plane: ProviderResolver) -> tuple[ModelRef, ...]:
-    return (plane.preference.default, *plane.settings.model_fallbacks)
+def _models_named(resolver: ProviderResolver) -> tuple[ModelRef, ...]:
+    return (resolver.preference.default, *resolver.settings.model_fallbacks)
 
 
-def _refusal(plane: ProviderResolver, ref: ModelRef) -> errors.ProviderError | None:
+def _refusal(resolver: ProviderResolver, ref: ModelRef) -> errors.ProviderError | None:
     try:
-        plane.find(ref)
+        resolver.find(ref)
     except errors.ProviderError as error:
         return error
     return None
 
 
 def _first_refusal(
-    plane: ProviderResolver, route: ProviderRoute, models: tuple[ModelRef, ...]
+    resolver: ProviderResolver, route: ProviderRoute, models: tuple[ModelRef, ...]
 ) -> errors.ProviderError | None:
     for ref in models:
-        refusal = _refusal(plane, ref)
+        refusal = _refusal(resolver, ref)
         if refusal is not None:
             return refusal
     if models or route.transport in NETWORKLESS:
         return None
     try:
-        plane.credentials.bind(route)
+        resolver.credentials.bind(route)
     except errors.ProviderError as error:
         return error
     return None
 
 
-async def probe_provider(plane: ProviderResolver, provider: str) -> ProbeReport | None:
+async def probe_provider(resolver: ProviderResolver, provider: str) -> ProbeReport | None:
     """Send one request to a provider's base address; nothing for one that has none."""
     import anyio
 
     try:
-        route = plane.route(provider)
+        route = resolver.route(provider)
     except errors.ProviderError:
         return None
     if route.transport in NETWORKLESS:
@@ -239,13 +239,13 @@ async def probe_provider(plane: ProviderResolver, provider: str) -> ProbeReport 
     )
     try:
         with anyio.fail_after(PROBE_MS_MAX / 1_000):
-            async with plane.exchange().open(call) as reply:
+            async with resolver.exchange().open(call) as reply:
                 return ProbeReport(is_reachable=True, status=reply.diagnostics().status)
     except TimeoutError:
         return ProbeReport(is_reachable=False, detail=f"no answer within {PROBE_MS_MAX} ms")
     except errors.ProviderError as error:
         status = error.diagnostics.status if error.diagnostics is not None else None
-        # Any status at all was said by somebody who is there.
+        # Any status proves that a server answered.
         return ProbeReport(
             is_reachable=status is not None,
             status=status,

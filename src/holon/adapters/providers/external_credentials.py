@@ -64,7 +64,7 @@ def words_of(command: str | None) -> tuple[str, ...]:
 async def secret_from(
     words: Sequence[str], environ: Mapping[str, str], *, wait_ms: int = CREDENTIAL_PROCESS_MS_MAX
 ) -> str:
-    """Return what a program says, or raise the ProviderError that says what went wrong."""
+    """Return the output of a credential program, or raise a ProviderError."""
     program = words[0]
     status: int | None = None
     try:
@@ -82,34 +82,34 @@ async def secret_from(
         ) from error
     try:
         with anyio.fail_after(wait_ms / 1_000):
-            said = await _output_of(process, program)
+            output = await _output_of(process, program)
             status = await process.wait()
     except TimeoutError:
         raise AuthRejectedError(
-            f"the credential program {program!r} said nothing within {wait_ms} ms",
-            hint="run it by hand: it may wait for an answer",
+            f"the credential program {program!r} printed nothing within {wait_ms} ms",
+            hint="run it in a terminal: it may be waiting for input",
         ) from None
     finally:
         await _end(process, was_heard=status is not None)
     if status != 0:
         raise AuthRejectedError(
             f"the credential program {program!r} ended with status {status}",
-            hint="run it by hand to see why",
+            hint="run it in a terminal to see why",
         )
-    return said.decode("utf-8", errors="replace").strip()
+    return output.decode("utf-8", errors="replace").strip()
 
 
 async def _output_of(process: Process, program: str) -> bytes:
     assert process.stdout is not None
-    said = bytearray()
-    async for piece in process.stdout:
-        said += piece
-        if len(said) > CREDENTIAL_BYTES_MAX:
+    output = bytearray()
+    async for chunk in process.stdout:
+        output += chunk
+        if len(output) > CREDENTIAL_BYTES_MAX:
             raise AuthRejectedError(
                 f"the credential program {program!r} printed more than a secret",
                 hint="it should print the secret and nothing else",
             )
-    return bytes(said)
+    return bytes(output)
 
 
 async def _end(process: Process, *, was_heard: bool) -> None:
@@ -162,13 +162,13 @@ class ProgramAuthorization:
         """Ask the program again, unless somebody has; whether it says something else by now."""
         current = self.in_use
         if current is None or current == refused:
-            self._secret = None  # whatever becomes of asking
+            self._secret = None  # also when the program fails
             current = await self._ask()
         return current != refused
 
     async def _ask(self) -> Secret:
         asked_ns = self._clock.monotonic_ns()
-        self._secret = secret = await self._credentials.ask(self._auth)
+        self._secret = secret = await self._credentials.run_program(self._auth)
         self._asked_ns = asked_ns
         return secret
 

@@ -25,12 +25,12 @@ def failures_path(home: Path) -> Path:
 
 
 def read_failures(home: Path) -> Mapping[str, LastFailure]:
-    """Return the newest failure of each provider that is known to have had one."""
+    """Return the latest failure of each provider that has one."""
     try:
-        found = read_bounded(failures_path(home), bytes_max=CONFIG_FILE_BYTES_MAX)
-        if found is None:
+        file = read_bounded(failures_path(home), bytes_max=CONFIG_FILE_BYTES_MAX)
+        if file is None:
             return {}
-        return msgspec.json.decode(found.content, type=dict[str, LastFailure])
+        return msgspec.json.decode(file.content, type=dict[str, LastFailure])
     except (FileUnusableError, msgspec.MsgspecError):
         return {}
 
@@ -41,7 +41,7 @@ def write_failures(home: Path, failures: Mapping[str, LastFailure]) -> None:
 
 
 class LastFailureLog:
-    """Keeps the file up to date while a host runs, away from its event loop."""
+    """Keeps the file up to date while a host runs, off its event loop."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -49,18 +49,18 @@ class LastFailureLog:
         self._news = anyio.Event()
 
     def take(self, provider: str, failure: LastFailure) -> None:
-        """Note a provider's newest failure; it is written in a moment."""
+        """Record a provider's latest failure; it is written soon."""
         self._known[provider] = failure
         self._news.set()
 
     async def keep(self) -> None:
-        """Write whenever there is news, for ever."""
+        """Write on every change, until cancelled."""
         while True:
             await self._news.wait()
             await self.write()
 
     async def write(self) -> None:
-        """Write what is new. A note that cannot be written is no reason to stop a host."""
+        """Write pending changes. A failure to write is logged and does not stop the host."""
         if not self._news.is_set():
             return
         self._news = anyio.Event()

@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from holon.adapters.providers.http.exchange import HttpCall, HttpExchange
-from holon.adapters.providers.http.reply import blaming, completed
+from holon.adapters.providers.http.reply import completed, with_diagnostics
 from holon.adapters.providers.openai_responses.answer import lift, lift_style, response_in
 from holon.adapters.providers.openai_responses.request import (
     ENCRYPTED_REASONING,
@@ -95,14 +95,14 @@ def _original(item: dict[str, Any]) -> Item | None:
         return type_first(item)
     if is_hosted(item):
         return hosted_item(item, keeps_id=False)
-    is_kept = item.get("type") in _KEPT_KINDS and bool(item.get("content", True))
-    if not is_kept:
+    is_replayable = item.get("type") in _KEPT_KINDS and bool(item.get("content", True))
+    if not is_replayable:
         return None
-    kept = {key: value for key, value in type_first(item).items() if key not in _STORED_NAMES}
-    for key, fit in (("call_id", wire_key), ("name", plain_name)):
-        if isinstance(kept.get(key), str):
-            kept[key] = fit(kept[key])
-    return kept
+    replayed = {key: value for key, value in type_first(item).items() if key not in _STORED_NAMES}
+    for key, normalize in (("call_id", wire_key), ("name", plain_name)):
+        if isinstance(replayed.get(key), str):
+            replayed[key] = normalize(replayed[key])
+    return replayed
 
 
 def _calls_in(items: Sequence[Item]) -> list[tuple[Any, Any]]:
@@ -196,7 +196,7 @@ class OpenAiCodexTransport:
             body=lowered.body,
         )
         async with self._exchange.open(call) as reply:
-            with blaming(reply):
+            with with_diagnostics(reply):
                 response = await response_in(reply, on_progress)
                 answer = completed(lift(response, lift_style(lowered, self._clock)), reply)
         self._remember(answer, response, lowered)

@@ -181,10 +181,10 @@ def _read(path: Path) -> RecordedExchange:
     if _NUMBERED.fullmatch(path.name) is None:
         raise _foreign(path, "its name is not six digits and .json")
     try:
-        found = read_bounded(path, bytes_max=RECORDED_EXCHANGE_BYTES_MAX)
-        if found is None:
+        file = read_bounded(path, bytes_max=RECORDED_EXCHANGE_BYTES_MAX)
+        if file is None:
             raise _foreign(path, "it has gone")
-        return codec.decode(found.content, RecordedExchange)
+        return codec.decode(file.content, RecordedExchange)
     except (DecodeError, FileUnusableError) as error:
         raise _foreign(path, str(error)) from error
 
@@ -215,9 +215,9 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+
 _LINE_CHARS_MAX: Final = 160
 
 
-def difference_between(recorded: RecordedRequest, asked: RecordedRequest) -> str | None:
-    """Return how the request asked now differs from the one on record, or nothing."""
-    ours, theirs = _familiar(recorded), _familiar(asked)
+def difference_between(recorded: RecordedRequest, request: RecordedRequest) -> str | None:
+    """Return the difference between a request and the recorded one, or None."""
+    ours, theirs = _normalized_lines(recorded), _normalized_lines(request)
     if ours == theirs:
         return None
     lines = difflib.unified_diff(ours, theirs, "recorded", "asked", n=1, lineterm="")
@@ -232,35 +232,35 @@ def _bounded(line: str) -> str:
     return cut(line, chars_max=_LINE_CHARS_MAX)
 
 
-def partners_of(recorded: RecordedRequest, asked: RecordedRequest) -> dict[str, str]:
-    """Return which id of this run stands for which id on record. The requests are alike."""
-    return dict(zip(_ids_in(recorded), _ids_in(asked), strict=True))
+def id_mapping(recorded: RecordedRequest, request: RecordedRequest) -> dict[str, str]:
+    """Map ids of the record to ids of this run, for two requests that match."""
+    return dict(zip(_ids_in(recorded), _ids_in(request), strict=True))
 
 
-def translated(value: JsonValue, partners: dict[str, str]) -> JsonValue:
-    """Return the same JSON with ids of the recorded run replaced by their partners."""
+def translated(value: JsonValue, mapping: dict[str, str]) -> JsonValue:
+    """Return the same JSON with ids of the recorded run replaced by those of this run."""
     match value:
         case str():
-            return _ID.sub(lambda found: partners.get(found.group(), found.group()), value)
+            return _ID.sub(lambda match: mapping.get(match.group(), match.group()), value)
         case list():
-            return [translated(each, partners) for each in value]
+            return [translated(each, mapping) for each in value]
         case dict():
-            return {key: translated(each, partners) for key, each in value.items()}
+            return {key: translated(each, mapping) for key, each in value.items()}
         case _:
             return value
 
 
 def _ids_in(request: RecordedRequest) -> list[str]:
     text = "\n".join(_lines_of("", codec.json_of(request)))
-    return list(dict.fromkeys(found.group() for found in _ID.finditer(text)))
+    return list(dict.fromkeys(match.group() for match in _ID.finditer(text)))
 
 
-def _familiar(request: RecordedRequest) -> list[str]:
-    """The request as lines, with ids and moments named by their place."""
+def _normalized_lines(request: RecordedRequest) -> list[str]:
+    """Return the request as lines, with ids and moments replaced by their position."""
     places: dict[str, int] = {}
 
-    def placed(found: re.Match[str]) -> str:
-        return f"<{found['kind']} {places.setdefault(found.group(), len(places) + 1)}>"
+    def placed(match: re.Match[str]) -> str:
+        return f"<{match['kind']} {places.setdefault(match.group(), len(places) + 1)}>"
 
     lines = _lines_of("", codec.json_of(request))
     return [_MOMENT.sub("<moment>", _ID.sub(placed, line)) for line in lines]
@@ -296,13 +296,13 @@ class ReplayingProvider:
         """Return the answer on record, or raise the failure on record."""
         if self._exchanges is None:
             self._exchanges = await anyio.to_thread.run_sync(self._load)
-        asked = self._as_recorded(request)
-        exchange = self._next(self._exchanges, asked)
+        current = self._as_recorded(request)
+        exchange = self._next(self._exchanges, current)
         self._played_count += 1
         if exchange.answer is None:
             assert exchange.failure is not None  # one of the two, as the record itself requires
             raise error_of(exchange.failure)
-        answer = self._in_this_run(exchange.answer, exchange.request, asked)
+        answer = self._in_this_run(exchange.answer, exchange.request, current)
         for progress in _growth_of(answer):
             on_progress(progress)
         return answer
@@ -316,7 +316,7 @@ class ReplayingProvider:
         return codec.decode(codec.encode(plain), RecordedRequest)
 
     def _next(
-        self, exchanges: list[tuple[Path, RecordedExchange]], asked: RecordedRequest
+        self, exchanges: list[tuple[Path, RecordedExchange]], request: RecordedRequest
     ) -> RecordedExchange:
         if self._played_count >= len(exchanges):
             raise RequestRejectedError(
@@ -325,7 +325,7 @@ class ReplayingProvider:
                 hint="record again: this run asks the model more often",
             )
         path, exchange = exchanges[self._played_count]
-        if (difference := difference_between(exchange.request, asked)) is not None:
+        if (difference := difference_between(exchange.request, request)) is not None:
             raise RequestRejectedError(
                 f"the request differs from the one in {path.name}:\n{difference}",
                 hint="record again, or undo what changed the request",
@@ -333,9 +333,9 @@ class ReplayingProvider:
         return exchange
 
     def _in_this_run(
-        self, answer: ModelAnswer, recorded: RecordedRequest, asked: RecordedRequest
+        self, answer: ModelAnswer, recorded: RecordedRequest, request: RecordedRequest
     ) -> ModelAnswer:
-        plain = translated(codec.json_of(answer), partners_of(recorded, asked))
+        plain = translated(codec.json_of(answer), id_mapping(recorded, request))
         return codec.decode(codec.encode(plain), ModelAnswer)
 
 

@@ -63,7 +63,7 @@ _BY_CODE: Final[Mapping[str, type[ProviderError]]] = {
     "model_not_found": RequestRejectedError,
     "request_too_large": RequestRejectedError,
 }
-# These say more than any status; the other codes only count where there is no status to go by.
+# These codes win over the status; the others count only where there is no status.
 _OVER_STATUS: Final = (ContextTooLongError, UsageLimitedError)
 _BY_STATUS: Final[Mapping[int, type[ProviderError]]] = {
     401: AuthRejectedError,
@@ -71,13 +71,13 @@ _BY_STATUS: Final[Mapping[int, type[ProviderError]]] = {
     403: AuthRejectedError,
     408: ProviderTimeoutError,
     429: RateLimitedError,
-    501: RequestRejectedError,  # asking again changes nothing about what a server cannot do
+    501: RequestRejectedError,  # unsupported by the server: a retry cannot succeed
     504: ProviderTimeoutError,
     505: RequestRejectedError,
     522: ProviderTimeoutError,
     524: ProviderTimeoutError,
 }
-# Compiled when something was refused, which most runs never see.
+# Compiled on first use: most runs see no refusal.
 _TOO_LONG: Final = (
     r"maximum context length|prompt is too long|exceeds? (?:the|this model's) context"
     r"|exceeds? (?:the )?(?:available |maximum )?context|exceed context limit|input is too long"
@@ -85,7 +85,7 @@ _TOO_LONG: Final = (
     r"|exceeds the maximum number of (?:input )?tokens"
     r"|reduce the length of the (?:messages|prompt)"
 )
-_USED_UP: Final = (
+_EXHAUSTED: Final = (
     r"credit balance is too low|exceeded your current quota|insufficient (?:balance|credits)"
 )
 _UNSUPPORTED: Final = (
@@ -99,9 +99,9 @@ _NAMES_PARAMETERS: Final = (400, 422)
 _SCANNED_BYTES_MAX: Final = 4_096
 _NAME: Final = r"([A-Za-z_][A-Za-z0-9_.\[\]]{1,127})"
 _NO_NAME: Final = r"(?!(?:is|are|was|not|in|of|for|to|by|with|on|at|that|which|and|or)\b)"
-# Where a refusal has the name of the parameter that it is about; the first that fits holds.
+# Where a refusal names the parameter; the first match counts.
 _NAMED: Final = (
-    # One entry of what pydantic has to say, as JSON or as Python writes it.
+    # One pydantic error, printed as JSON or as Python.
     rf"extra_forbidden[\"'], ?[\"']loc[\"']: ?[\[(][\"']body[\"'], ?[\"']{_NAME}",
     r"un(?:supported|recognized|known|expected) (?:request )?"
     r"(?:parameter|argument|field|property|option|key|name)(?:s|\(s\))?(?: supplied| provided)?"
@@ -109,8 +109,8 @@ _NAMED: Final = (
     rf"[\"'`]{_NAME}[\"'`]"
     rf"|\b(?:parameter|argument|field|property|option)[\s:]{{1,4}}{_NO_NAME}{_NAME}",
 )
-# These say that the parameter is fine and its value is not.
-_OF_A_VALUE: Final = (
+# These mean that the value is refused, not the parameter.
+_ABOUT_A_VALUE: Final = (
     r"\bvalues?\b|\b(?:greater|larger|higher|more|less|smaller|lower|fewer) than\b"
     r"|\bexceed|\bat (?:most|least)\b"
 )
@@ -126,7 +126,7 @@ _NO_FIELDS: Final[Mapping[str, JsonValue]] = {}
 
 
 class RefusalBody(Record, frozen=True, kw_only=True):
-    """What a provider's error says, whichever shape it has."""
+    """The content of a provider's error, in any of its shapes."""
 
     codes: tuple[str, ...] = ()
     message: str = ""
@@ -143,70 +143,72 @@ def refused(
     now: datetime | None = None,
 ) -> ProviderError:
     """Return the error for an answer with any status but 2xx. Header names are in lower case."""
-    told = _told_in(body)
-    kind = _kind_of(told, status)
-    wait = _first_wait(told, headers, kind, now=now)
-    sentence = _sentence(f"HTTP {status}", told, is_html=is_html(body))
+    parsed = _parsed_body(body)
+    kind = _kind_of(parsed, status)
+    wait = _first_wait(parsed, headers, kind, now=now)
+    sentence = _sentence(f"HTTP {status}", parsed, is_html=is_html(body))
     flags = FailureFlags(
         status=status,
         is_redirect=300 <= status < 400,
         is_timeout=kind is ProviderTimeoutError,
     )
-    seen = msgspec.structs.replace(diagnostics, status=status, flags=flags, retry_after_ms=wait)
+    full_diagnostics = msgspec.structs.replace(
+        diagnostics, status=status, flags=flags, retry_after_ms=wait
+    )
     error = kind(
         sentence,
-        hint=_hint(kind, status, told, diagnostics),
+        hint=_hint(kind, status, parsed, diagnostics),
         retry_after_ms=wait,
-        diagnostics=seen,
+        diagnostics=full_diagnostics,
     )
     if isinstance(error, RequestRejectedError) and status in _NAMES_PARAMETERS:
-        error.unsupported = _unsupported_name(told, body)
+        error.unsupported = _unsupported_name(parsed, body)
     return error
 
 
-def _unsupported_name(told: RefusalBody, body: bytes) -> str | None:
-    """Return the parameter that a refusal calls unsupported, without what lies inside of it."""
-    text = told.message or body[:_SCANNED_BYTES_MAX].decode("utf-8", "replace")
+def _unsupported_name(parsed: RefusalBody, body: bytes) -> str | None:
+    """Return the top-level parameter that a refusal calls unsupported."""
+    text = parsed.message or body[:_SCANNED_BYTES_MAX].decode("utf-8", "replace")
     text = text[:_SCANNED_BYTES_MAX]
-    is_coded = any(code in _UNSUPPORTED_CODES for code in told.codes)
+    is_coded = any(code in _UNSUPPORTED_CODES for code in parsed.codes)
     is_worded = re.search(_UNSUPPORTED, text, re.IGNORECASE)
-    if not is_coded and (not is_worded or re.search(_OF_A_VALUE, text, re.IGNORECASE)):
+    if not is_coded and (not is_worded or re.search(_ABOUT_A_VALUE, text, re.IGNORECASE)):
         return None
-    about = told.fields.get("param")
-    if not isinstance(about, str) or not about:
-        # A sentence holds many words that are also names, and often names what may be sent instead.
-        found = next(filter(None, (re.search(each, text, re.IGNORECASE) for each in _NAMED)), None)
-        about = "" if found is None else next(filter(None, found.groups()))
-    return re.split(r"[.\[]", about.removeprefix("body."), maxsplit=1)[0] or None
+    name = parsed.fields.get("param")
+    if not isinstance(name, str) or not name:
+        # Most words of a sentence could be names, and it often names the alternatives too.
+        match = next(filter(None, (re.search(each, text, re.IGNORECASE) for each in _NAMED)), None)
+        name = "" if match is None else next(filter(None, match.groups()))
+    return re.split(r"[.\[]", name.removeprefix("body."), maxsplit=1)[0] or None
 
 
 def refusal_inside_200(value: JsonValue) -> ProviderError | None:
-    """Return the error an otherwise successful answer or stream event holds, if it holds one."""
+    """Return the error inside a 200 answer or stream event, if there is one."""
     if not isinstance(value, dict) or not value.get("error"):
         return None
     return refusal_of(value["error"])
 
 
 def refusal_of(error: JsonValue, *, now: datetime | None = None) -> ProviderError:
-    """Return the error an error object stands for, when no status tells (streams, `failed`)."""
-    told = _told_of(error)
-    kind = _kind_of(told, told.status)
+    """Return the error for an error object without a status (streams, `failed`)."""
+    parsed = _parsed_error(error)
+    kind = _kind_of(parsed, parsed.status)
     from holon.adapters.providers.reset_times import error_reset_ms
 
-    wait = error_reset_ms(told.fields, now=now)
+    wait = error_reset_ms(parsed.fields, now=now)
     return kind(
-        _sentence("an error inside the answer", told, is_html=False),
-        hint=_hint(kind, told.status, told, None),
+        _sentence("an error inside the answer", parsed, is_html=False),
+        hint=_hint(kind, parsed.status, parsed, None),
         retry_after_ms=wait,
     )
 
 
 def not_json(body: bytes, diagnostics: TransportDiagnostics) -> UnreadableResponseError:
     """Return the error for a 2xx body that should have been JSON."""
-    what = "an HTML page" if is_html(body) else "something that is not JSON"
+    content = "an HTML page" if is_html(body) else "something that is not JSON"
     flags = FailureFlags(is_decode=True, status=diagnostics.status)
     return UnreadableResponseError(
-        f"the provider answered with {what}",
+        f"the provider answered with {content}",
         hint="check the provider's base URL: this does not look like its API",
         diagnostics=msgspec.structs.replace(diagnostics, flags=flags),
     )
@@ -217,8 +219,8 @@ def is_html(body: bytes) -> bool:
     return _HTML.match(body[:4_096]) is not None
 
 
-def keyless_line(text: str) -> str:
-    """Return foreign text as one bounded line without anything that looks like a key."""
+def redacted_line(text: str) -> str:
+    """Return foreign text as one bounded line with key-like text masked."""
     bounded = beginning_of(text, chars_max=4 * PROVIDER_MESSAGE_CHARS_MAX)
     bounded = bounded.encode("utf-8", "replace").decode()
     line = " ".join(_KEY_LIKE.sub("[redacted]", bounded).split())
@@ -226,7 +228,7 @@ def keyless_line(text: str) -> str:
     return beginning_of(line, chars_max=PROVIDER_MESSAGE_CHARS_MAX)
 
 
-def _told_in(body: bytes) -> RefusalBody:
+def _parsed_body(body: bytes) -> RefusalBody:
     try:
         value = decode_json(body, "the error")
     except UnreadableResponseError:
@@ -235,10 +237,10 @@ def _told_in(body: bytes) -> RefusalBody:
         value = value[0]  # one Google-style gateway wraps its error in a list
     if not isinstance(value, dict):
         return RefusalBody(message=value if isinstance(value, str) else "")
-    return _told_of(value.get("error") or value)
+    return _parsed_error(value.get("error") or value)
 
 
-def _told_of(error: JsonValue) -> RefusalBody:
+def _parsed_error(error: JsonValue) -> RefusalBody:
     if not isinstance(error, dict):
         return RefusalBody(message=error if isinstance(error, str) else "")
     codes = tuple(error[key] for key in ("code", "type") if isinstance(error.get(key), str))
@@ -253,27 +255,27 @@ def _told_of(error: JsonValue) -> RefusalBody:
     )
 
 
-def _kind_of(told: RefusalBody, status: int | None) -> type[ProviderError]:
-    """Name the class. First matching rule wins; read top to bottom."""
-    coded = next((_BY_CODE[code] for code in told.codes if code in _BY_CODE), None)
+def _kind_of(parsed: RefusalBody, status: int | None) -> type[ProviderError]:
+    """Return the error class. The first matching rule wins."""
+    coded = next((_BY_CODE[code] for code in parsed.codes if code in _BY_CODE), None)
     if coded is not None and (status is None or issubclass(coded, _OVER_STATUS)):
-        return coded if coded is not RequestRejectedError else _by_message(told, coded)
+        return coded if coded is not RequestRejectedError else _by_message(parsed, coded)
     if status in _MESSAGE_COUNTS_FOR:
-        return _by_message(told, RequestRejectedError)
-    known = _BY_STATUS.get(status or 0)
-    if known is not None:
-        return known
+        return _by_message(parsed, RequestRejectedError)
+    by_status = _BY_STATUS.get(status or 0)
+    if by_status is not None:
+        return by_status
     return ProviderOverloadedError if (status or 0) >= 500 else RequestRejectedError
 
 
-def _by_message(told: RefusalBody, otherwise: type[ProviderError]) -> type[ProviderError]:
-    if re.search(_TOO_LONG, told.message, re.IGNORECASE):
+def _by_message(parsed: RefusalBody, otherwise: type[ProviderError]) -> type[ProviderError]:
+    if re.search(_TOO_LONG, parsed.message, re.IGNORECASE):
         return ContextTooLongError
-    return UsageLimitedError if re.search(_USED_UP, told.message, re.IGNORECASE) else otherwise
+    return UsageLimitedError if re.search(_EXHAUSTED, parsed.message, re.IGNORECASE) else otherwise
 
 
 def _first_wait(
-    told: RefusalBody,
+    parsed: RefusalBody,
     headers: Mapping[str, str],
     kind: type[ProviderError],
     *,
@@ -285,29 +287,31 @@ def _first_wait(
         retry_after_ms,
     )
 
-    named = error_reset_ms(told.fields, now=now)
-    if named is not None and kind is UsageLimitedError:
-        return named
-    asked = retry_after_ms(headers, now=now)
-    if asked is not None or named is not None:
-        return asked if asked is not None else named
+    from_error = error_reset_ms(parsed.fields, now=now)
+    if from_error is not None and kind is UsageLimitedError:
+        return from_error
+    from_header = retry_after_ms(headers, now=now)
+    if from_header is not None or from_error is not None:
+        return from_header if from_header is not None else from_error
     is_limit = kind in (RateLimitedError, UsageLimitedError)
     return limit_reset_ms(headers, now=now) if is_limit else None
 
 
-def _sentence(how: str, told: RefusalBody, *, is_html: bool) -> str:
+def _sentence(how: str, parsed: RefusalBody, *, is_html: bool) -> str:
     if is_html:
         return f"the provider answered {how} with an HTML page instead of JSON"
-    said = keyless_line(told.message)
-    code = keyless_line(told.codes[0]) if told.codes else ""
+    message = redacted_line(parsed.message)
+    code = redacted_line(parsed.codes[0]) if parsed.codes else ""
     label = f"{how}, {code}" if code else how
-    return f"the provider answered {label}: {said}" if said else f"the provider answered {label}"
+    return (
+        f"the provider answered {label}: {message}" if message else f"the provider answered {label}"
+    )
 
 
 def _hint(
     kind: type[ProviderError],
     status: int | None,
-    told: RefusalBody,
+    parsed: RefusalBody,
     diagnostics: TransportDiagnostics | None,
 ) -> str | None:
     model = (diagnostics.model_ref if diagnostics is not None else None) or "the model"
@@ -315,6 +319,6 @@ def _hint(
         return None
     if status is not None and 300 <= status < 400:
         return "the base URL redirects, which Holon does not follow; configure the final address"
-    if "model_not_found" in told.codes or status == 404:
+    if "model_not_found" in parsed.codes or status == 404:
         return f"check that the provider knows {model} and that its base URL is right"
     return None

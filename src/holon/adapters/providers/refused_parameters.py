@@ -40,13 +40,13 @@ _Lowered = TypeVar("_Lowered", bound=Lowered)
 
 
 class RefusedParameters:
-    """Shared by every wire of a plane."""
+    """Shared by all transports of a resolver."""
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}
 
     def of(self, provider: str) -> frozenset[str]:
-        """Return what a provider is not sent any more."""
+        """Return the parameters no longer sent to a provider."""
         return self._names.get(provider, _NOTHING)
 
     async def answer(
@@ -66,7 +66,7 @@ class RefusedParameters:
                 if name is None:
                     error.diagnostics = _noted(error.diagnostics, _TRIED, dropped)
                     raise
-                dropped.append(name)  # what is sent has one name less each time
+                dropped.append(name)  # terminates: each attempt sends one parameter less
             else:
                 self._learn(provider, dropped)
                 diagnostics = _noted(answer.diagnostics, _LEARNED, dropped)

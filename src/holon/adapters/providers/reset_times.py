@@ -70,20 +70,20 @@ def error_reset_ms(error: Mapping[str, JsonValue], *, now: datetime | None) -> i
     )
 
 
-def wait_of(told: JsonValue, *, now: datetime | None) -> int | None:
+def wait_of(value: JsonValue, *, now: datetime | None) -> int | None:
     """Return the wait one value stands for: a span, a duration, a date or a moment."""
-    if _is_number(told):
-        told = str(told)
-    if not isinstance(told, str) or len(told) > 100:
+    if _is_number(value):
+        value = str(value)
+    if not isinstance(value, str) or len(value) > 100:
         return None
-    told = told.strip()
-    number = _number(told)
+    value = value.strip()
+    number = _number(value)
     if number is not None:
         return _wait_of_number(number, now=now)
-    if _DURATION.match(told):
-        parts = _DURATION_PART.findall(told)
+    if _DURATION.match(value):
+        parts = _DURATION_PART.findall(value)
         return _wait(sum(float(amount) * _UNITS_MS[unit] for amount, unit in parts))
-    moment = _moment(told)
+    moment = _moment(value)
     return None if moment is None else _until(moment, now=now)
 
 
@@ -97,10 +97,10 @@ def _wait_of_number(number: float, *, now: datetime | None) -> int | None:
         return None
 
 
-def _moment(told: str) -> datetime | None:
+def _moment(text: str) -> datetime | None:
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
-            moment = read(told)
+            moment = read(text)
         except (ValueError, OverflowError, TypeError, IndexError):
             continue
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
@@ -119,10 +119,10 @@ def _wait(wait_ms: float) -> int | None:
     return math.ceil(max(0, wait_ms))
 
 
-def _number(told: str | None) -> float | None:
-    if told is None or not re.fullmatch(r"-?\d{1,17}(\.\d{1,9})?", told.strip()):
+def _number(text: str | None) -> float | None:
+    if text is None or not re.fullmatch(r"-?\d{1,17}(\.\d{1,9})?", text.strip()):
         return None
-    return float(told)
+    return float(text)
 
 
 def _is_number(value: JsonValue) -> TypeGuard[float]:

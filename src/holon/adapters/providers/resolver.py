@@ -57,7 +57,7 @@ SCRIPTS_FOLDER: Final = "scripts"
 
 
 class TransportParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What wires share. `exchange` makes the HTTP client when the first wire asks for it."""
+    """What transports share. `exchange` makes the HTTP client on first use."""
 
     exchange: "Callable[[], HttpExchange]"
     clock: Clock
@@ -130,7 +130,7 @@ def local_is_installed() -> bool:
 
 
 class ResolverParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plane is built from besides its settings."""
+    """The parts of a resolver besides its settings."""
 
     credentials: Credentials
     clock: Clock
@@ -140,7 +140,7 @@ class ResolverParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderResolver:
-    """Every model that can be named. A ModelDirectory; close it at the end."""
+    """Resolves model references. A ModelDirectory; close it at the end."""
 
     def __init__(self, settings: ProviderResolverSettings, parts: ResolverParts) -> None:
         self.settings = settings
@@ -158,19 +158,19 @@ class ProviderResolver:
 
     @property
     def note(self) -> str | None:
-        """What a person should be told about the preference, in one line."""
+        """A one-line note about the default model for people, if there is one."""
         is_trial = self.settings.model_default is None and self._preference.default == MODEL_LOCAL
         return TRIAL_NOTE if is_trial else None
 
     def find(self, ref: ModelRef) -> Candidate:
-        """Return the candidate a reference stands for, or raise ProviderError."""
+        """Return the candidate of a reference, or raise ProviderError."""
         candidate = self._candidates.get(ref)
         if candidate is None:
             candidate = self._candidates[ref] = self._made(ref)
         return candidate
 
     def describe(self, ref: ModelRef) -> ModelInfo:
-        """Return what is known about a model; numbers one can work with in any case."""
+        """Return the limits and capabilities of a model; always usable numbers."""
         return model_info(ref, self.settings)
 
     def route(self, provider: str) -> ProviderRoute:
@@ -180,7 +180,7 @@ class ProviderResolver:
     def exchange(self) -> "HttpExchange":
         """Return the HTTP client all wires share."""
         if self._exchange is None:
-            # Here, not above: a plane is also asked about models that nobody talks to.
+            # Imported here: a resolver also describes models that are never called.
             from holon.adapters.providers.http.exchange import ExchangeTimeouts
             from holon.adapters.providers.http.local_client import RoutingExchange
 
@@ -191,27 +191,27 @@ class ProviderResolver:
         return self._exchange
 
     async def aclose(self) -> None:
-        """Close every connection; the candidates handed out cannot be asked any more."""
+        """Close every connection; candidates cannot be used afterwards."""
         self._candidates.clear()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             await exchange.aclose()
 
     def _preferred(self) -> ModelPreference:
-        default = self.settings.model_default or self._default_unsaid()
+        default = self.settings.model_default or self._automatic_default()
         if self.settings.fallback_disabled:
             return ModelPreference(default=default)
         others = dict.fromkeys(ref for ref in self.settings.model_fallbacks if ref != default)
         return ModelPreference(default=default, fallbacks=tuple(others))
 
-    def _default_unsaid(self) -> ModelRef:
-        """Choose for an operator who chose nothing: the account there is, or the model in reach."""
+    def _automatic_default(self) -> ModelRef:
+        """Choose a default: a provider with a credential, else an installed local model."""
         for ref in (MODEL_DEFAULT, _ANTHROPIC_DEFAULT):
-            if self._is_paid_for(ref):
+            if self._has_credential(ref):
                 return ref
         return MODEL_LOCAL if self._parts.has_local() else MODEL_DEFAULT
 
-    def _is_paid_for(self, ref: ModelRef) -> bool:
+    def _has_credential(self, ref: ModelRef) -> bool:
         try:
             self.credentials.bind(self.route(ref.provider))
         except ProviderError:
@@ -252,7 +252,7 @@ class ProviderResolver:
         return self.credentials.bind(route)
 
     def _replayed(self, ref: ModelRef, directory: Path) -> Candidate:
-        """Answer from a recording: nothing else about the model has to be in order."""
+        """Answer from a recording, which needs no working configuration of the model."""
         from holon.adapters.providers.recorded import ReplayingProvider
 
         player = ReplayingProvider(ref, directory=directory, redactor=self._parts.redactor)
@@ -274,7 +274,7 @@ class ProviderResolver:
 
 
 def _prompt_tokens_max(route: ProviderRoute, model: ModelInfo) -> int | None:
-    """How large a prompt may be; who shortens what it is given by itself names no bound."""
+    """The prompt limit; None for a provider that shortens its prompt itself."""
     return None if route.transport in NETWORKLESS else model.prompt_budget_tokens
 
 
@@ -297,7 +297,7 @@ def _traced(
 def endpoint_of(
     route: ProviderRoute, ref: ModelRef, settings: ProviderResolverSettings
 ) -> Endpoint:
-    """Return everything a wire needs to know about a model, but for the secret."""
+    """Return everything a transport needs to know about a model, except the secret."""
     info = model_info(ref, settings)
     is_anthropic = route.transport is TransportKind.ANTHROPIC_MESSAGES
     return Endpoint(
@@ -320,13 +320,13 @@ def endpoint_of(
 def _context_editing(
     route: ProviderRoute, settings: ProviderResolverSettings
 ) -> ContextEditing | None:
-    asked = settings.anthropic
+    options = settings.anthropic
     # Compatible services refuse what only Anthropic has; an operator's own gateway may have it.
     is_anthropics_own = route.provider == "anthropic" or not route.is_builtin
-    if not asked.context_management or not is_anthropics_own:
+    if not options.context_management or not is_anthropics_own:
         return None
     return ContextEditing(
-        trigger_input_tokens=asked.trigger_input_tokens,
-        keep_recent_tool_uses=asked.keep_recent_tool_uses,
-        clear_at_least_input_tokens=asked.clear_at_least_input_tokens,
+        trigger_input_tokens=options.trigger_input_tokens,
+        keep_recent_tool_uses=options.keep_recent_tool_uses,
+        clear_at_least_input_tokens=options.clear_at_least_input_tokens,
     )

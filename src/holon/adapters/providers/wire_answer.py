@@ -45,13 +45,13 @@ from holon.model.values import JsonValue, require_json
 
 
 class AnswerSizeLimit:
-    """Grows with an answer, and refuses one that grows too large."""
+    """Counts the characters of an answer, and refuses one that grows too large."""
 
     def __init__(self) -> None:
         self._chars = 0
 
     def grow(self, chars: int) -> None:
-        """Count what is kept from now on."""
+        """Add characters that the assembler keeps."""
         self._chars += chars
         if self._chars > PROVIDER_ANSWER_CHARS_MAX:
             raise UnreadableResponseError(
@@ -59,7 +59,7 @@ class AnswerSizeLimit:
             )
 
 
-_COUNT_MAX: Final = 2**53  # beyond this not every reader of ours keeps a whole number exact
+_COUNT_MAX: Final = 2**53  # larger integers lose precision in some JSON readers
 
 
 def decode_json(body: bytes | str, where: str) -> JsonValue:
@@ -161,35 +161,35 @@ def optional_list(holder: dict[str, Any], key: str, where: str) -> list[Any]:
     return [] if value is None else as_list(value, f"`{key}` in {where}")
 
 
-def _unfit(where: str, wanted: str, value: JsonValue) -> UnreadableResponseError:
-    found = "missing or null" if value is None else f"a {type(value).__name__}"
-    return UnreadableResponseError(f"{where} should be {wanted} but is {found}")
+def _unfit(where: str, expected: str, value: JsonValue) -> UnreadableResponseError:
+    actual = "missing or null" if value is None else f"a {type(value).__name__}"
+    return UnreadableResponseError(f"{where} should be {expected} but is {actual}")
 
 
-OPENING: Final = THINK_OPENING
-CLOSING: Final = "</think>"
+THINK_OPEN: Final = THINK_OPENING
+THINK_CLOSE: Final = "</think>"
 _BLANK: Final = re.compile(r"\s*")
 
 
 class SplitText(NamedTuple):
-    """A text's reasoning, and its words."""
+    """The reasoning and the answer in a text."""
 
     thoughts: str
     words: str
 
 
 def split_thoughts(text: str) -> SplitText:
-    """Return what an answer thought before its words, and the words."""
+    """Split the leading `<think>` sections of an answer from its text."""
     thoughts, at = list[str](), 0
-    while text.startswith(OPENING, start := _first_letter(text, at)):
-        begin = start + len(OPENING)
-        end = text.find(CLOSING, begin)
+    while text.startswith(THINK_OPEN, start := _first_letter(text, at)):
+        begin = start + len(THINK_OPEN)
+        end = text.find(THINK_CLOSE, begin)
         if end < 0:
             thoughts.append(text[begin:])
             at = len(text)
             break
         thoughts.append(text[begin:end])
-        at = end + len(CLOSING)
+        at = end + len(THINK_CLOSE)
     if not thoughts:
         return SplitText("", text)
     return SplitText("\n\n".join(filter(None, map(str.strip, thoughts))), text[at:].lstrip())
@@ -201,39 +201,39 @@ def _first_letter(text: str, at: int) -> int:
 
 
 class ThinkingSplitter:
-    """The text of one streamed answer, told as words and reasoning while it grows."""
+    """Splits one streamed text into answer and reasoning while it grows."""
 
     def __init__(self) -> None:
         self._is_words = False
         self._is_thought = False
         self._had_thought = False
-        self._kept = ""  # what may be the beginning of a mark
+        self._pending = ""  # may be the beginning of a tag
         self._blank: list[str] = []
 
     def feed(self, piece: str) -> list[AnswerProgress]:
-        """Take a piece in; return what it lets a watcher see."""
-        return list(self._told(piece))
+        """Add a piece of text; return the progress it makes."""
+        return list(self._progress(piece))
 
-    def _told(self, piece: str) -> Iterator[AnswerProgress]:
-        text, at = self._kept + piece, 0
-        self._kept = ""
+    def _progress(self, piece: str) -> Iterator[AnswerProgress]:
+        text, at = self._pending + piece, 0
+        self._pending = ""
         while at < len(text) and not self._is_words:
             if self._is_thought:
-                end = text.find(CLOSING, at)
+                end = text.find(THINK_CLOSE, at)
                 self._is_thought = end < 0
-                upto = end if end >= 0 else self._held_back(text, at)
+                upto = end if end >= 0 else self._hold_back_mark(text, at)
                 if upto > at:
                     yield ThinkingGrew(text=text[at:upto])
-                at = len(text) if end < 0 else end + len(CLOSING)
+                at = len(text) if end < 0 else end + len(THINK_CLOSE)
                 continue
             start = _first_letter(text, at)
             self._blank.append(text[at:start])
             at = start
-            if text.startswith(OPENING, at):
+            if text.startswith(THINK_OPEN, at):
                 self._is_thought, self._had_thought = True, True
-                at += len(OPENING)
-            elif len(text) - at < len(OPENING) and OPENING.startswith(text[at:]):
-                self._kept, at = text[at:], len(text)
+                at += len(THINK_OPEN)
+            elif len(text) - at < len(THINK_OPEN) and THINK_OPEN.startswith(text[at:]):
+                self._pending, at = text[at:], len(text)
             else:
                 self._is_words = True
                 if not self._had_thought:
@@ -242,15 +242,17 @@ class ThinkingSplitter:
         if at < len(text):
             yield TextGrew(text=text[at:])
 
-    def _held_back(self, text: str, at: int) -> int:
-        """Keep back what may be the beginning of the closing mark; return where it begins."""
-        longest = min(len(CLOSING) - 1, len(text) - at)
-        kept = next((n for n in range(longest, 0, -1) if CLOSING.startswith(text[-n:])), 0)
-        self._kept = text[len(text) - kept :]
-        return len(text) - kept
+    def _hold_back_mark(self, text: str, at: int) -> int:
+        """Hold back a possible beginning of the closing tag; return its position."""
+        longest = min(len(THINK_CLOSE) - 1, len(text) - at)
+        held_count = next(
+            (n for n in range(longest, 0, -1) if THINK_CLOSE.startswith(text[-n:])), 0
+        )
+        self._pending = text[len(text) - held_count :]
+        return len(text) - held_count
 
 
-def may_be_silent(conversation: Sequence[ConversationMessage]) -> bool:
+def may_be_empty(conversation: Sequence[ConversationMessage]) -> bool:
     """Whether the model was told nothing since its last words but the results of its calls."""
     newest = conversation[-1].blocks if conversation else ()
     return bool(newest) and all(isinstance(block, ToolResultBlock) for block in newest)
@@ -269,18 +271,20 @@ def finished_answer(
     stop_reason: StopReason,
     usage: TokenUsage | None,
     *,
-    silence_counts: bool = False,
+    allow_empty: bool = False,
 ) -> ModelAnswer:
-    """Return the answer, or raise UnreadableResponseError for one nobody could act on."""
-    kept = tuple(block for block in blocks if not (isinstance(block, TextBlock) and not block.text))
-    calls = tool_uses_of(kept)
-    is_silent = all(isinstance(block, OpaqueBlock) for block in kept)
-    goes_on = bool(kept) and stop_reason is StopReason.MAX_TOKENS
-    may_end = silence_counts and stop_reason is StopReason.END_TURN
-    if is_silent and not goes_on and not may_end:
+    """Return the answer, or raise UnreadableResponseError for an unusable one."""
+    nonempty = tuple(
+        block for block in blocks if not (isinstance(block, TextBlock) and not block.text)
+    )
+    calls = tool_uses_of(nonempty)
+    is_silent = all(isinstance(block, OpaqueBlock) for block in nonempty)
+    was_cut = bool(nonempty) and stop_reason is StopReason.MAX_TOKENS
+    may_end = allow_empty and stop_reason is StopReason.END_TURN
+    if is_silent and not was_cut and not may_end:
         raise UnreadableResponseError("the answer is empty: no text, no call", usage=usage)
     if stop_reason is StopReason.TOOL_USE and not calls:
         raise UnreadableResponseError("the model stopped for a tool and named none", usage=usage)
     if len({call.call_id for call in calls}) < len(calls):
         raise UnreadableResponseError("the answer repeats a tool call id", usage=usage)
-    return ModelAnswer(blocks=kept, stop_reason=stop_reason, usage=usage)
+    return ModelAnswer(blocks=nonempty, stop_reason=stop_reason, usage=usage)

@@ -51,20 +51,20 @@ class ToolCatalogs:
     """Remembers how the tools of one endpoint look on the wire."""
 
     def __init__(self, *, catalogs_max: int = _CATALOGS_COUNT_MAX) -> None:
-        self._known: Lru[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]]
-        self._known = Lru(catalogs_max)
+        self._catalogs: Lru[tuple[int, ...], tuple[tuple[ToolSpec, ...], msgspec.Raw]]
+        self._catalogs = Lru(catalogs_max)
 
     def encoded(
         self, tools: tuple[ToolSpec, ...], lower: Callable[[ToolSpec], Mapping[str, Any]]
     ) -> msgspec.Raw:
         """Return the JSON list of tools, lowering them only the first time they are seen."""
         key = tuple(map(id, tools))
-        found = self._known.get(key)
-        if found is None:
+        entry = self._catalogs.get(key)
+        if entry is None:
             lowered = [lower(tool) for tool in tools]
-            found = (tools, msgspec.Raw(msgspec.json.encode(lowered)))
-            self._known.put(key, found)
-        return found[1]
+            entry = (tools, msgspec.Raw(msgspec.json.encode(lowered)))
+            self._catalogs.put(key, entry)
+        return entry[1]
 
 
 Note = TypeVar("Note")
@@ -76,7 +76,7 @@ NO_MARKS: Final[Marks] = {}
 
 
 class MessageText(NamedTuple, Generic[Note]):
-    """What one message adds to the text, and what has to be known to write on behind it."""
+    """The text of one message, and the note that writing the next one needs."""
 
     text: bytes
     note: Note
@@ -87,7 +87,7 @@ Write: TypeAlias = Callable[[int, Note], MessageText[Note]]
 
 
 class ConversationText(msgspec.Struct, Generic[Note]):
-    """A conversation as text. It goes on growing: copy it out before the next one is asked for."""
+    """A conversation as text. It is mutable: copy it before the next request."""
 
     messages: tuple[ConversationMessage, ...] = ()
     marks: Marks = msgspec.field(default_factory=dict)
@@ -97,7 +97,7 @@ class ConversationText(msgspec.Struct, Generic[Note]):
 
 
 class ConversationTextCache(Generic[Note]):
-    """Remembers how conversations look on the wire; `start` is the note before any message."""
+    """Caches the encoded text of conversations; `start` is the note before any message."""
 
     def __init__(
         self,
@@ -148,12 +148,12 @@ def _keep_shared(
 
 
 def _shared_count(
-    known: tuple[ConversationMessage, ...], ours: tuple[ConversationMessage, ...]
+    cached: tuple[ConversationMessage, ...], current: tuple[ConversationMessage, ...]
 ) -> int:
-    """Return how many messages two conversations begin with in common."""
-    count = min(len(known), len(ours))
-    for index in compress(range(count), map(is_not, known, ours)):
-        same_words = isinstance(ours[index], UserMessage) and known[index] == ours[index]
+    """Return the number of leading messages whose text can be reused."""
+    count = min(len(cached), len(current))
+    for index in compress(range(count), map(is_not, cached, current)):
+        same_words = isinstance(current[index], UserMessage) and cached[index] == current[index]
         if not same_words:
             return index
     return count

@@ -41,7 +41,7 @@ from holon.model.events.reads import (
 )
 from holon.model.limits import (
     EVENT_PAGE_COUNT_MAX,
-    FAILURES_LOOKED_AT_COUNT_MAX,
+    FAILURES_READ_COUNT_MAX,
     SURFACE_PAGE_COUNT_MAX,
 )
 from holon.model.values import (
@@ -81,7 +81,7 @@ class SqliteEventReads(ReadSession):
 
     async def last_failure(self) -> BriefRecord | None:
         """The newest brief of a failed turn whose agent has completed none since."""
-        return self._failure("last_failure", FAILURES_LOOKED_AT_COUNT_MAX)
+        return self._failure("last_failure", FAILURES_READ_COUNT_MAX)
 
     async def events_page(self, agent_id: AgentId, query: EventQuery) -> EventSlice:
         """Events of an agent in either direction, and how far its log reaches."""

@@ -33,7 +33,7 @@ from holon.adapters.sqlite.workspaces import workspace_entry
 from holon.decide.queue.authority import AUTHORITY_ORDER
 from holon.model.limits import (
     MEMORY_FEED_COUNT,
-    MEMORY_GONE_KEPT_MS,
+    MEMORY_TOMBSTONES_KEPT_MS,
 )
 from holon.model.memory.index import (
     MemoryKind,
@@ -295,7 +295,7 @@ class MemoryRetention:
 
         An index that is further behind begins anew.
         """
-        until = to_micros(now - timedelta(milliseconds=MEMORY_GONE_KEPT_MS))
+        until = to_micros(now - timedelta(milliseconds=MEMORY_TOMBSTONES_KEPT_MS))
         before = self._statements.connection.total_changes()
         self._statements.run(self._sql["raise_memory_floors"], (batch_count, until))
         self.noted_count += self._statements.connection.total_changes() - before

@@ -48,7 +48,7 @@ class FixedToken:
 
     def __init__(self, text: str) -> None:
         """Take it; raises BadTokenError for one nobody could send."""
-        self._digest = _digest_of(text, what="the token", repair=f"give {_RULE}")
+        self._digest = _digest_of(text, subject="the token", repair=f"give {_RULE}")
 
     def digest(self) -> bytes | None:
         """SHA-256 of the token."""
@@ -62,7 +62,7 @@ class TokenFile:
         """Know the file; `learn` is told of every token that is in force, before it is."""
         self._path = path
         self._learn = learn
-        self._seen: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, int, int] | None = None
         self._digest: bytes | None = None
 
     def make_if_missing(self) -> None:
@@ -98,7 +98,7 @@ class TokenFile:
             repair = f"remove the file, and the next start makes a new one; or put {_RULE} there"
         if not os.path.lexists(self._path):
             raise BadTokenError(f"there is no token file {self._path}", hint=repair)
-        _digest_of(self.text(), what=f"the token in {self._path}", repair=repair)
+        _digest_of(self.text(), subject=f"the token in {self._path}", repair=repair)
 
     def text(self) -> str:
         """The token itself, for a client of the same owner; raises BadTokenError."""
@@ -124,22 +124,22 @@ class TokenFile:
     def digest(self) -> bytes | None:
         """SHA-256 of the token in force, or nothing when the file is gone or unusable."""
         try:
-            found = os.stat(self._path, follow_symlinks=False)
-            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
-            if seen != self._seen:
+            facts = os.stat(self._path, follow_symlinks=False)
+            stamp = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+            if stamp != self._stamp:
                 text = self.text()
-                digest = _digest_of(text, what=str(self._path), repair=_RULE)
+                digest = _digest_of(text, subject=str(self._path), repair=_RULE)
                 self._learn(text)
-                self._seen, self._digest = seen, digest
+                self._stamp, self._digest = stamp, digest
         except (OSError, BadTokenError):
-            self._seen, self._digest = None, None
+            self._stamp, self._digest = None, None
         return self._digest
 
 
-def _digest_of(text: str, *, what: str, repair: str) -> bytes:
+def _digest_of(text: str, *, subject: str, repair: str) -> bytes:
     fits = CONTROL_TOKEN_CHARS_MIN <= len(text) <= CONTROL_TOKEN_CHARS_MAX
     if not fits or not text.isascii() or not text.isprintable() or " " in text:
-        raise BadTokenError(f"{what} cannot be used: it has {_fault(text)}", hint=repair)
+        raise BadTokenError(f"{subject} cannot be used: it has {_fault(text)}", hint=repair)
     return hashlib.sha256(text.encode("ascii")).digest()
 
 
@@ -152,10 +152,10 @@ def _fault(text: str) -> str:
     return f"fewer than {CONTROL_TOKEN_CHARS_MIN} characters"
 
 
-def _require_private(found: os.stat_result, path: Path) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _require_private(facts: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(facts.st_mode):
         raise BadTokenError(f"{path} is not a plain file", hint="move it away")
-    if found.st_mode & _OTHERS or found.st_uid != os.getuid():
+    if facts.st_mode & _OTHERS or facts.st_uid != os.getuid():
         raise BadTokenError(f"others can read the token file {path}", hint=f"run: chmod 600 {path}")
 
 
@@ -177,7 +177,7 @@ class TriggerKeyFile:
             self._key = self._read()
         return self._key
 
-    def handed_out(self, name: str, secret: str) -> None:
+    def register_secret(self, name: str, secret: str) -> None:
         """Have the secret hidden wherever text is written down."""
         self._learn(name, secret)
 

@@ -103,15 +103,15 @@ class CredentialFile:
     def profiles(self) -> Mapping[str, StoredCredential]:
         """Return every credential by its profile's name; none when there is no file."""
         return {
-            name: StoredCredential(kind=kept.kind, material=kept.material)
-            for name, kept in self._read().items()
+            name: StoredCredential(kind=stored.kind, material=stored.material)
+            for name, stored in self._read().items()
         }
 
     def listed(self) -> tuple[ListedCredential, ...]:
         """Return what may be shown, by name."""
         return tuple(
-            ListedCredential(name=name, kind=kept.kind, set_at=kept.set_at)
-            for name, kept in sorted(self._read().items())
+            ListedCredential(name=name, kind=stored.kind, set_at=stored.set_at)
+            for name, stored in sorted(self._read().items())
         )
 
     def put(self, name: str, credential: StoredCredential) -> None:
@@ -120,39 +120,39 @@ class CredentialFile:
         _require_sendable(credential)
         make_home(self._home)
         with folder_lock(self._home):
-            kept = _KeptCredential(
+            stored = _KeptCredential(
                 kind=credential.kind,
                 material=credential.material,
                 set_at=from_micros(self._wall_ns() // 1_000),
             )
-            self._write({**self._read(), name: kept})
+            self._write({**self._read(), name: stored})
 
     def remove(self, name: str) -> None:
         """Forget a profile, or raise NoSuchProfileError."""
         if name not in self._read():
             raise NoSuchProfileError(f"there is no credential profile {name!r}")
         with folder_lock(self._home):
-            self._write({key: kept for key, kept in self._read().items() if key != name})
+            self._write({key: stored for key, stored in self._read().items() if key != name})
 
     def _read(self) -> Mapping[str, _KeptCredential]:
-        found = read_bounded(self.path, bytes_max=CREDENTIALS_FILE_BYTES_MAX)
-        if found is None:
+        file = read_bounded(self.path, bytes_max=CREDENTIALS_FILE_BYTES_MAX)
+        if file is None:
             return {}
-        if found.mode & ~PRIVATE_FILE:
+        if file.mode & ~PRIVATE_FILE:
             raise CredentialsExposedError(
-                f"{self.path} can be read by others than you (mode {found.mode:04o})",
+                f"{self.path} can be read by others than you (mode {file.mode:04o})",
                 hint=f"run: chmod 600 {self.path}",
             )
         try:
-            kept = msgspec.json.decode(found.content, type=_Kept)
+            stored = msgspec.json.decode(file.content, type=_Kept)
         except msgspec.MsgspecError:
             # The decoder's own words may quote the secret beside the fault.
             raise CredentialsUnreadableError(f"{self.path} is damaged") from None
-        if kept.version != _VERSION:
+        if stored.version != _VERSION:
             raise CredentialsUnreadableError(
                 f"{self.path} was written by a newer Holon", hint="run that one"
             )
-        return kept.profiles
+        return stored.profiles
 
     def _write(self, profiles: Mapping[str, _KeptCredential]) -> None:
         content = msgspec.json.format(msgspec.json.encode(_Kept(profiles=profiles)), indent=2)

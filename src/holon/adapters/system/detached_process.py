@@ -68,16 +68,16 @@ class DetachedProcess:
 
     def wait_ready(self, *, ms_max: int) -> ReadyOutcome:
         """Wait until it says it is ready, ends, or has taken too long."""
-        said = b""
+        received = b""
         deadline_ns = time.monotonic_ns() + ms_max * 1_000_000
         while (left_ms := (deadline_ns - time.monotonic_ns()) // 1_000_000) > 0:
             if not _readable(self._ready, ms_max=left_ms):
                 break
-            heard = os.read(self._ready, len(READY_WORD))
-            said += heard
-            if READY_WORD in said:
+            chunk = os.read(self._ready, len(READY_WORD))
+            received += chunk
+            if READY_WORD in received:
                 return ReadyOutcome.READY
-            if not heard:
+            if not chunk:
                 return ReadyOutcome.ENDED
         return ReadyOutcome.TOO_LONG
 
@@ -143,15 +143,15 @@ def tell_ready(handle: int) -> None:
 
 
 def _inherited_handles() -> list[int]:
-    """What whoever called us left open for us, such as a lock that is held by being open."""
+    """Return inherited descriptors of our parent, such as a lock held by being open."""
     # One of them is the listing's own, and gone by now.
     open_ones = [int(name) for name in os.listdir("/proc/self/fd") if int(name) > READY_HANDLE]
-    found: list[int] = []
+    inherited: list[int] = []
     for handle in open_ones:
         with suppress(OSError):
             if os.get_inheritable(handle):
-                found.append(handle)
-    return found
+                inherited.append(handle)
+    return inherited
 
 
 def _readable(handle: int, *, ms_max: int) -> bool:

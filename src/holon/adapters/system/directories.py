@@ -49,10 +49,10 @@ class SystemPlaces:
 
 def _real_directory(path: str) -> str | None:
     try:
-        found = os.path.realpath(path, strict=True)
+        real = os.path.realpath(path, strict=True)
     except (OSError, ValueError):
         return None
-    return found if os.path.isdir(found) else None
+    return real if os.path.isdir(real) else None
 
 
 AGENTS_FOLDER: Final = ".agents"

@@ -59,13 +59,13 @@ def require_safe_home(home: Path) -> None:
 
 
 def _require_safe(home: Path) -> None:
-    for name, shut in _FOLDERS:
-        _require_safe_folder(home / name if name != "." else home, shut=shut)
+    for name, forbidden_mode in _FOLDERS:
+        _require_safe_folder(home / name if name != "." else home, forbidden_mode=forbidden_mode)
     for name in _DATABASE:
         require_own_file(home / "state" / name)
     run = RunFiles(home)
     _require_own_socket(run.socket)
-    require_own_file(run.token, shut=_EVERYTHING)
+    require_own_file(run.token, forbidden_mode=_EVERYTHING)
     for path in (
         run.folder / "lock",
         run.pid,
@@ -77,24 +77,24 @@ def _require_safe(home: Path) -> None:
         require_own_file(path)
 
 
-def _require_safe_folder(path: Path, *, shut: int) -> None:
+def _require_safe_folder(path: Path, *, forbidden_mode: int) -> None:
     try:
         # A person may keep a home, or its database, on another disk; a run folder is always here.
-        found = os.stat(path, follow_symlinks=path.name != RUN_FOLDER)
+        facts = os.stat(path, follow_symlinks=path.name != RUN_FOLDER)
     except FileNotFoundError:
         return
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(facts.st_mode):
         raise UnsafePathError(f"{path} is not a folder", hint="look what it is, and move it away")
-    require_owned(found, path, shut=shut)
+    require_owned(facts, path, forbidden_mode=forbidden_mode)
 
 
 def _require_own_socket(path: Path) -> None:
     try:
-        found = os.stat(path, follow_symlinks=False)
+        facts = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(facts.st_mode):
         raise UnsafePathError(
             f"{path} is not a socket", hint="look what it is, and move it away; nothing was touched"
         )
-    require_owned(found, path, shut=0)
+    require_owned(facts, path, forbidden_mode=0)

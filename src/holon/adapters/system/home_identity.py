@@ -59,10 +59,10 @@ def new_identity(home: Path, place: FileIdentity) -> HomeIdentity:
 def place_of(path: Path, *, follow: bool = True) -> FileIdentity | None:
     """Return what stands at a path, or nothing where nothing does; raises other OSErrors."""
     try:
-        found = os.stat(path, follow_symlinks=follow)
+        facts = os.stat(path, follow_symlinks=follow)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return FileIdentity(found.st_dev, found.st_ino)
+    return FileIdentity(facts.st_dev, facts.st_ino)
 
 
 def is_other_home(written_down: HomeIdentity, home: Path, *, boot: str | None) -> bool:

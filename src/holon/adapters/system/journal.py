@@ -196,45 +196,47 @@ class JournalFile:
         about: Mapping[str, About],
     ) -> None:
         """Write one line whose traceback is already text."""
-        said = self._cleaned(message, JOURNAL_MESSAGE_CHARS_MAX)
+        text = self._cleaned(message, JOURNAL_MESSAGE_CHARS_MAX)
         event = self._cleaned(event, JOURNAL_FIELD_CHARS_MAX)
         line = JournalLine(
             at=self._clock.now(),
             level=level,
             event=event,
-            message=said,
+            message=text,
             pid=os.getpid(),
             about={name: self._field(v) for name, v in about.items() if v is not None},
             trace=self._cleaned_end(trace),
         )
         now_ms = self._clock.monotonic_ns() // _MS_NS
         with self._writing:
-            for held in self._flood.over(now_ms=now_ms):
-                self._write(self._told(held))
-            if self._flood.admits(event, said, level, now_ms=now_ms):
+            for suppressed in self._flood.over(now_ms=now_ms):
+                self._write(self._repeat_line(suppressed))
+            if self._flood.admits(event, text, level, now_ms=now_ms):
                 self._write(line)
 
     def sweep(self) -> None:
         """Tell of what was held back, where its window is over."""
         with self._writing:
             for held in self._flood.over(now_ms=self._clock.monotonic_ns() // _MS_NS):
-                self._write(self._told(held))
+                self._write(self._repeat_line(held))
 
     def close(self) -> None:
         """Tell of everything that was held back. The log stays its owner's to close."""
         with self._writing:
             for held in self._flood.rest():
-                self._write(self._told(held))
+                self._write(self._repeat_line(held))
 
-    def _told(self, held: SuppressedLines) -> JournalLine:
-        what = f"{held.event}: {held.message}" if held.message else held.event
+    def _repeat_line(self, suppressed: SuppressedLines) -> JournalLine:
+        subject = (
+            f"{suppressed.event}: {suppressed.message}" if suppressed.message else suppressed.event
+        )
         return JournalLine(
             at=self._clock.now(),
-            level=held.level,
+            level=suppressed.level,
             event="repeated",
-            message=f"{held.lines_count} more of {what}",
+            message=f"{suppressed.lines_count} more of {subject}",
             pid=os.getpid(),
-            about={"of": held.event, "count": held.lines_count},
+            about={"of": suppressed.event, "count": suppressed.lines_count},
         )
 
     def _write(self, line: JournalLine) -> None:
@@ -283,8 +285,8 @@ def _sound(text: str) -> str:
 
 def _encoded(line: JournalLine) -> bytes:
     """The line within its bound: escapes may make a text several times as long as it is."""
-    told = line.encoded()
-    while len(told) >= JOURNAL_LINE_BYTES_MAX:
+    encoded = line.encoded()
+    while len(encoded) >= JOURNAL_LINE_BYTES_MAX:
         trace, half = line.trace, len(line.message) // 2
         if len(trace) > JOURNAL_FIELD_CHARS_MAX:
             line = msgspec.structs.replace(line, trace=_CUT + trace[len(trace) // 2 :])
@@ -292,5 +294,5 @@ def _encoded(line: JournalLine) -> bytes:
             line = msgspec.structs.replace(line, message=line.message[:half] + _CUT)
         else:
             line = msgspec.structs.replace(line, about={}, trace="")
-        told = line.encoded()
-    return told + b"\n"
+        encoded = line.encoded()
+    return encoded + b"\n"

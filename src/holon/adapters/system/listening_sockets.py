@@ -55,8 +55,8 @@ class AddressUnusableError(HolonError):
 def prepare_run_folder(path: Path) -> None:
     """Make the folder for sockets and pid files, or insist that it is private."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = os.stat(path, follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    facts = os.stat(path, follow_symlinks=False)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
         raise UnsafePathError(
             f"{path} is open to other users", hint=f"run: chmod 700 {path} (and own it)"
         )
@@ -144,10 +144,10 @@ def answers(path: Path) -> bool:
 
 def _remove_stale(path: Path) -> None:
     try:
-        found = os.stat(path, follow_symlinks=False)
+        facts = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
+    if not stat.S_ISSOCK(facts.st_mode) or facts.st_uid != os.getuid():
         raise AddressTakenError(
             f"{path} is not a socket of ours", hint="look what it is, and move it away"
         )

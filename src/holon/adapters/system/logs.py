@@ -128,11 +128,11 @@ class RotatingLog:
 
     def append(self, line: bytes) -> None:
         """Write one line; raises OSError or UnsafePathError when that is not possible now."""
-        found = os.fstat(self._handle)
-        if not self._is_current(found):
+        facts = os.fstat(self._handle)
+        if not self._is_current(facts):
             self._reopen()
-        elif found.st_size and found.st_size + len(line) > self._bytes_max:
-            self._turn_over()
+        elif facts.st_size and facts.st_size + len(line) > self._bytes_max:
+            self._rotate()
         os.write(self._handle, line)
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class RotatingLog:
             return False
         return os.path.samestat(held, named)
 
-    def _turn_over(self) -> None:
+    def _rotate(self) -> None:
         """Move the file aside, unless somebody else is doing so or has done so."""
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -178,18 +178,18 @@ def read_tail(path: Path, *, lines_max: int, line_chars_max: int) -> LogTail:
     except OSError:
         return LogTail((), truncated=False)
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
             return LogTail((), truncated=False)
-        start = max(0, found.st_size - DAEMON_LOG_READ_BYTES_MAX)
+        start = max(0, facts.st_size - DAEMON_LOG_READ_BYTES_MAX)
         file.seek(start)
         text = file.read(DAEMON_LOG_READ_BYTES_MAX).decode("utf-8", "replace")
     lines = text.removesuffix("\n").split("\n") if text else []
     if start > 0 and len(lines) > 1:
         lines = lines[1:]  # begun before what was read
-    kept = lines[-lines_max:] if lines_max > 0 else []
+    tail = lines[-lines_max:] if lines_max > 0 else []
     return LogTail(
-        tuple(line[:line_chars_max] for line in kept), truncated=start > 0 or len(kept) < len(lines)
+        tuple(line[:line_chars_max] for line in tail), truncated=start > 0 or len(tail) < len(lines)
     )
 
 
@@ -228,18 +228,18 @@ class JournalHandler(logging.Handler):
 @contextmanager
 def python_log_into(journal: "JournalFile", level: LogLevel) -> Iterator[None]:
     """Have the journal keep what Python's log is told, while the block runs."""
-    root, ours = logging.getLogger(), logging.getLogger(OURS)
-    before = root.level, ours.level
+    root, own_logger = logging.getLogger(), logging.getLogger(OURS)
+    before = root.level, own_logger.level
     handler = JournalHandler(journal)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
-    ours.setLevel(_LEVELS[level])
+    own_logger.setLevel(_LEVELS[level])
     try:
         yield
     finally:
         root.removeHandler(handler)
         root.setLevel(before[0])
-        ours.setLevel(before[1])
+        own_logger.setLevel(before[1])
 
 
 class PythonLog:
@@ -257,10 +257,10 @@ class PythonLog:
         """Pass on what is an error."""
         if level is not LogLevel.ERROR:
             return
-        known = {name: value for name, value in about.items() if name in _ABOUT}
+        fields = {name: value for name, value in about.items() if name in _ABOUT}
         text = message.encode("utf-8", "backslashreplace").decode()  # a stream takes no half signs
         logging.getLogger(OURS).log(
-            logging.ERROR, "%s", text, exc_info=error, extra={EVENT: event, **known}
+            logging.ERROR, "%s", text, exc_info=error, extra={EVENT: event, **fields}
         )
 
 

@@ -45,13 +45,13 @@ def open_files_max() -> int:
 
 def raise_open_files() -> int:
     """Let us have more files open, as far as the system lets us; return how many."""
-    wanted = OPEN_FILES_COUNT_DEFAULT
+    target = OPEN_FILES_COUNT_DEFAULT
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    if soft == resource.RLIM_INFINITY or soft >= target:
         return soft
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return most
+    soft_limit = target if hard == resource.RLIM_INFINITY else min(target, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, hard))
+    return soft_limit
 
 
 def keep_one_heap() -> None:
@@ -91,9 +91,9 @@ def forget_variables(names: Iterable[str]) -> None:
 
     Call it before other threads run: the environment of a process is shared by all of them.
     """
-    gone = [name for name in names if os.environ.pop(name, None) is not None]
-    if gone:
-        _overwrite(os.fsencode(name) + b"=" for name in gone)
+    removed = [name for name in names if os.environ.pop(name, None) is not None]
+    if removed:
+        _overwrite(os.fsencode(name) + b"=" for name in removed)
 
 
 def _overwrite(beginnings: Iterable[bytes]) -> None:

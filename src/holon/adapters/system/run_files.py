@@ -122,8 +122,8 @@ class RunFiles(RunPaths):
 
 def own_identity() -> ProcessIdentity:
     """Who we are."""
-    found = identity_of(os.getpid())
-    return found if found is not None else ProcessIdentity(os.getpid(), 0, "")
+    identity = identity_of(os.getpid())
+    return identity if identity is not None else ProcessIdentity(os.getpid(), 0, "")
 
 
 def put_in_place(path: Path, content: bytes) -> None:
@@ -149,36 +149,38 @@ def read_own(path: Path) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.getuid():
             return None
         content = file.read(RUN_FILE_BYTES_MAX + 1)
     return content if len(content) <= RUN_FILE_BYTES_MAX else None
 
 
-def require_own_file(path: Path, *, shut: int = 0o022) -> bool:
+def require_own_file(path: Path, *, forbidden_mode: int = 0o022) -> bool:
     """Whether a file is there; raises UnsafePathError for one that is not ours, or not shut."""
     try:
-        found = os.stat(path, follow_symlinks=False)
+        facts = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    if not stat.S_ISREG(found.st_mode):
-        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a plain file"
+    if not stat.S_ISREG(facts.st_mode):
+        kind = "a symbolic link" if stat.S_ISLNK(facts.st_mode) else "not a plain file"
         raise UnsafePathError(
-            f"{path} is {what}", hint="look what it is, and move it away; nothing was touched"
+            f"{path} is {kind}", hint="look what it is, and move it away; nothing was touched"
         )
-    require_owned(found, path, shut=shut)
+    require_owned(facts, path, forbidden_mode=forbidden_mode)
     return True
 
 
-def require_owned(found: os.stat_result, path: Path, *, shut: int) -> None:
+def require_owned(facts: os.stat_result, path: Path, *, forbidden_mode: int) -> None:
     """Raise UnsafePathError unless something is ours and shut to others as far as it must be."""
     uid = os.getuid()
-    if found.st_uid != uid:
+    if facts.st_uid != uid:
         raise UnsafePathError(
-            f"{path} belongs to another user (uid {found.st_uid})",
+            f"{path} belongs to another user (uid {facts.st_uid})",
             hint=f"if it is yours, run: chown {uid} {path}; else choose another HOLON_HOME",
         )
-    if found.st_mode & shut:
-        rights, deed = ("go-rwx", "use") if shut & 0o044 else ("go-w", "write to")
-        raise UnsafePathError(f"other users can {deed} {path}", hint=f"run: chmod {rights} {path}")
+    if facts.st_mode & forbidden_mode:
+        change, action = ("go-rwx", "use") if forbidden_mode & 0o044 else ("go-w", "write to")
+        raise UnsafePathError(
+            f"other users can {action} {path}", hint=f"run: chmod {change} {path}"
+        )

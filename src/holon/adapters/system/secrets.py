@@ -35,16 +35,16 @@ class SecretRegistry:
         with self._learning:
             is_known = self._names_by_value.pop(value, None) == name
             if not is_known:
-                too_old = self._oldest_of_too_many(_source_of(name))
+                too_old = self._value_to_evict(_source_of(name))
                 self._names_by_value.pop(too_old or "", None)
                 self._matcher = self._matcher.knowing(name, value, instead_of=too_old)
             self._names_by_value[value] = name  # whatever was in use last is the newest
         return True
 
-    def _oldest_of_too_many(self, source: str) -> str | None:
+    def _value_to_evict(self, source: str) -> str | None:
         """Return the value that the next one of a source makes room for, where it must."""
-        known = [v for v, name in self._names_by_value.items() if _source_of(name) == source]
-        return known[0] if len(known) >= SECRETS_PER_SOURCE_COUNT_MAX else None
+        values = [v for v, name in self._names_by_value.items() if _source_of(name) == source]
+        return values[0] if len(values) >= SECRETS_PER_SOURCE_COUNT_MAX else None
 
     def redact(self, text: str) -> str:
         """Return the text without secrets."""

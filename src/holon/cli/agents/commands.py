@@ -28,7 +28,7 @@ _DOWN: Final = ("stopped", "paused")
 
 @click.group()
 def agent() -> None:
-    """See, make, start and stop agents, and choose their models.
+    """List, create, start and stop agents, and choose their models.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def agent() -> None:
 @page_options
 @runtime_options
 def list_agents(target: Target, *, limit: int, after: str | None) -> None:
-    """List the agents by name, with what each is doing.
+    """List agents by name, with their activity.
 
     \b
     Examples:
@@ -81,7 +81,7 @@ def _table(agents: "JsonValue") -> list[str]:
 )
 @runtime_options
 def status(target: Target) -> None:
-    """Say what an agent is doing and what it waits for.
+    """Show what an agent does and what it waits for.
 
     \b
     Examples:
@@ -98,14 +98,14 @@ def status(target: Target) -> None:
 @click.option(
     "--template",
     shell_complete=complete_template,
-    help="What it is made from: a template id, an absolute path, or a GitHub tree URL.",
+    help="The template: its id, an absolute path, or a GitHub tree URL.",
 )
 @runtime_options
 def create(target: Target, *, template: str | None) -> None:
-    """Make an agent; it rests until something concerns it.
+    """Create an agent; it sleeps until an event wakes it.
 
-    A template gives it its first AGENTS.md and skills, which are its own from then on. If the
-    template or one of its skills cannot be used, no agent is made.
+    Its AGENTS.md and skills are copied from a template. If the template or one of its skills cannot
+    be used, no agent is created.
 
     \b
     Examples:
@@ -120,14 +120,14 @@ def create(target: Target, *, template: str | None) -> None:
         template = as_address(template)
         parse_selector(template)
     answer = target.control("create", {} if template is None else {"template": template})
-    target.show(answer, lambda: [f"{target.agent_id} is there"])
+    target.show(answer, lambda: [f"created agent {target.agent_id}"])
 
 
 @agent.command()
 @click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def start(target: Target) -> None:
-    """Let an agent that was stopped run again; one that runs already goes on.
+    """Start a stopped agent; no effect on a running one.
 
     The same as: holon agent resume.
 
@@ -142,7 +142,7 @@ def start(target: Target) -> None:
 @click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def resume(target: Target) -> None:
-    """Let an agent that was paused or stopped run again; one that runs already goes on.
+    """Resume a paused or stopped agent; no effect on a running one.
 
     \b
     Examples:
@@ -155,9 +155,9 @@ def resume(target: Target) -> None:
 @click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def pause(target: Target) -> None:
-    """Pause an agent; it takes messages, and runs nothing until it is resumed.
+    """Pause an agent; it accepts messages, but runs no turn until it is resumed.
 
-    What it was doing is settled as aborted. This outlasts a restart of the runtime.
+    Its running turn is aborted. The pause or stop survives a restart of the runtime.
 
     \b
     Examples:
@@ -171,9 +171,9 @@ def pause(target: Target) -> None:
 @click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def stop(target: Target) -> None:
-    """Stop an agent; its queue is kept, and nothing runs until it is started.
+    """Stop an agent; its queue is kept, but no turn runs until it is started.
 
-    What it was doing is settled as aborted. This outlasts a restart of the runtime.
+    Its running turn is aborted. The pause or stop survives a restart of the runtime.
 
     \b
     Examples:
@@ -187,7 +187,7 @@ def stop(target: Target) -> None:
 @click.argument("agent", metavar="NAME", shell_complete=complete_agent)
 @runtime_options
 def abort(target: Target) -> None:
-    """End the running turn of an agent; the agent stays up.
+    """Abort the running turn of an agent; the agent stays available.
 
     \b
     Examples:
@@ -212,7 +212,7 @@ def _do(target: Target, tail: str, now: str) -> None:
 
 @agent.group()
 def model() -> None:
-    """See and choose the model of an agent.
+    """Show and choose the model of an agent.
 
     \b
     Examples:
@@ -225,7 +225,7 @@ def model() -> None:
 @model.command("get")
 @agent_options
 def get_model(target: Target) -> None:
-    """Say which model an agent is given, and whose choice that is.
+    """Show the model of an agent, and where it was chosen.
 
     \b
     Examples:
@@ -239,16 +239,16 @@ def get_model(target: Target) -> None:
 @click.argument("ref", metavar="MODEL", shell_complete=complete_model)
 @agent_options
 def set_model(target: Target, *, ref: str) -> None:
-    """Give an agent a model of its own, from its next turn on.
+    """Set the model of an agent, from its next turn on.
 
-    A model that is not in the catalog is taken with a word of warning; one whose provider is not
-    known, or cannot be used as it is configured, is not.
+    A model that is not in the catalog is accepted with a warning; one whose provider is unknown or
+    not usable is refused.
 
     \b
     Exit codes:
-      0  it is set
+      0  the model is set
       1  no runtime runs, or it has no such agent
-      2  this names no model, or one the runtime cannot use
+      2  MODEL is invalid, or the runtime cannot use it
 
     \b
     Examples:
@@ -268,7 +268,7 @@ def set_model(target: Target, *, ref: str) -> None:
 @model.command("clear")
 @agent_options
 def clear_model(target: Target) -> None:
-    """Give an agent the runtime's model back.
+    """Reset an agent to the runtime's model.
 
     \b
     Examples:
@@ -301,7 +301,7 @@ def _model_lines(found: "JsonValue") -> list[str]:
 
 @click.group()
 def control() -> None:
-    """Start, stop, pause, resume or abort an agent. Today this is: holon agent start, and so on.
+    """Start, stop, pause, resume or abort an agent. An alias of `holon agent`.
 
     \b
     Examples:

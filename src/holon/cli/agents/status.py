@@ -20,11 +20,11 @@ _DOLLAR_MICROS: Final = 1_000_000
 @click.command()
 @agent_options
 def status(target: Target) -> None:
-    """Say what an agent is doing and what it waits for.
+    """Show what an agent does and what it waits for.
 
     \b
     Exit codes:
-      0  here it is
+      0  success
       1  no runtime runs, or it has no such agent
 
     \b
@@ -37,7 +37,7 @@ def status(target: Target) -> None:
 
 
 def show_status(target: Target) -> None:
-    """Print the summary of the agent that is meant."""
+    """Print the summary of the selected agent."""
     if target.named_agent is None:  # the runtime knows whom that means: one call less
         answer = as_object(target.client.get_json("/status"), "agent")
     else:
@@ -71,7 +71,7 @@ def _facts(summary: "JsonValue") -> Iterator[tuple[str, object]]:
     whose = {"agent_override": "this agent's own", "runtime_default": "the runtime's"}
     yield "model", _with(model.get("effective_model"), whose.get(str(model.get("source"))))
     if (active := model.get("active_model")) not in (None, model.get("requested_model")):
-        yield "answered by", f"{active}; asked for was {model.get('requested_model')}"
+        yield "answered by", f"{active}; requested was {model.get('requested_model')}"
     if withheld := summary.get("withheld_tools"):
         yield "withheld", _with(", ".join(withheld), summary.get("withheld_tools_hint"))
     yield "workspace", (summary.get("active_workspace_entry") or {}).get("cwd")
@@ -99,7 +99,7 @@ def _tokens(agent: "JsonValue") -> str:
 
 
 def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
-    """What bounds the agent, and what holds it; a budget without a bound has no line."""
+    """Return the agent's budgets and what holds it; unlimited budgets are omitted."""
     from holon.cli.console.output import moment_utc
 
     for measure in pace.get("measures") or ():
@@ -112,9 +112,9 @@ def _pace(pace: "JsonValue") -> Iterator[tuple[str, object]]:
 
         yield "problem", unpriced_text(unpriced)
     if (until := pace.get("held_until")) is not None:
-        yield "held until", _with(moment_utc(until), "a budget is used up")
+        yield "held until", _with(moment_utc(until), "a budget is exhausted")
     if pace.get("rests_until_outside_input"):
-        yield "held until", "somebody says something: its own turns led nowhere"
+        yield "held until", "new external input: its own turns made no progress"
 
 
 def _figures(measure: "JsonValue", used: "JsonValue", allowed: "JsonValue") -> str:
@@ -158,7 +158,7 @@ def _failure(failure: "JsonValue") -> str:
 
 
 def _unconfined(execution: "JsonValue") -> str:
-    """What the agent's own commands can do that no boundary keeps them from."""
+    """Return what the agent's commands may do because no boundary prevents it."""
     held, profile = execution.get("policy") or {}, execution.get("profile") or {}
     if not profile.get("process_execution_exposed"):
         return ""
@@ -174,7 +174,7 @@ def _unconfined(execution: "JsonValue") -> str:
 
 
 def _tainted(tainted: "JsonValue", agent_id: "JsonValue") -> str:
-    """Which file to look at because somebody else may be behind what it says now."""
+    """Return which instruction file to review because external content may have changed it."""
     from holon.cli.console.output import moment_utc
 
     if not tainted:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def complete_template(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer the user's templates."""
+    """Complete the user's templates."""
     del ctx, param
     import os
 
@@ -57,17 +57,17 @@ def complete_template(
 
 
 def as_address(text: str) -> str:
-    """Return an address without the slash that one copied from a browser may end in."""
+    """Return a URL without a trailing slash."""
     return text.rstrip("/") if _is_address(text) else text
 
 
 def as_selector(text: str) -> str:
-    """Return what a person wrote as the store reads it; a path is completed where they stand."""
+    """Normalize a template argument; a path is resolved against the current directory."""
     return as_source(text) if "/" in text or text.startswith(".") else text
 
 
 def as_source(text: str) -> str:
-    """Do the same where no id is meant: a bare name is a directory here."""
+    """Normalize a source argument: a bare name is a directory, not a template id."""
     import os
 
     if _is_address(text):
@@ -76,7 +76,7 @@ def as_source(text: str) -> str:
         return os.path.abspath(text)
     except FileNotFoundError:
         raise click.UsageError(
-            "the directory you stand in is gone; give the whole path of the template"
+            "the current directory no longer exists; give the absolute path of the template"
         ) from None
 
 
@@ -86,9 +86,9 @@ def _is_address(text: str) -> bool:
 
 @click.group()
 def template() -> None:
-    """See, add and remove the templates agents are made from.
+    """List, install and remove the templates of agents.
 
-    A template is a directory under ~/.agents/templates with an AGENTS.md and, if need be, a
+    A template is a directory under ~/.agents/templates with an AGENTS.md and optionally a
     skills.json. Its name is its id.
 
     \b
@@ -103,9 +103,9 @@ def template() -> None:
 @home_option
 @json_option
 def list_templates(home: Path, as_json: bool) -> None:
-    """List your templates, Holon's own among them.
+    """List your templates, including the built-in ones.
 
-    One that no agent can be made from is unusable; why is told below the table.
+    The reasons for unusable templates are listed below the table.
 
     \b
     Examples:
@@ -140,16 +140,16 @@ def list_templates(home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def info(selector: str, home: Path, as_json: bool) -> None:
-    """Show what an agent made from a template would be given.
+    """Show what an agent created from a template would get.
 
-    TEMPLATE is a template id, a path with a slash in it, or a GitHub tree URL, which is fetched. Of
-    its skills, those that cannot be found on this machine are named; GitHub is not asked.
+    TEMPLATE is a template id, a path with a slash, or a GitHub tree URL, which is fetched. Skills
+    that are not found on this machine are listed; GitHub is not queried for them.
 
     \b
     Exit codes:
-      0  here it is
-      1  there is no such template, or it or one of its skills cannot be used
-      2  this cannot be the name of a template
+      0  success
+      1  the template does not exist, or it or one of its skills is unusable
+      2  TEMPLATE is invalid
 
     \b
     Examples:
@@ -186,25 +186,25 @@ def _show(found: "ResolvedTemplate", unusable: "Sequence[UnusableSkill]") -> Non
     for each in unusable:
         click.echo(f"holon: {_skill(each.ref)} is unusable: {plain(each.problem)}", err=True)
     if unusable:
-        click.echo("       no agent can be made from this template", err=True)
+        click.echo("       no agent can be created from this template", err=True)
 
 
 @template.command()
 @click.argument("source", metavar="SOURCE")
-@click.option("--as", "name", help="The id it gets.  [default: the name of the directory]")
+@click.option("--as", "name", help="The id of the template.  [default: the name of the directory]")
 @home_option
 @json_option
 def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
-    """Copy a template among yours, from a directory or a GitHub tree.
+    """Install a template from a directory or a GitHub tree.
 
-    Nothing is replaced: an id that is taken is refused. So is a template whose skills cannot be
-    found on this machine; GitHub is not asked about skills.
+    An existing template is never replaced: its id is refused. So is a template whose skills are not
+    found on this machine; GitHub is not queried for skills.
 
     \b
     Exit codes:
-      0  it is there
-      1  there is no such template, its id is taken, or it or one of its skills cannot be used
-      2  this cannot be a template, or its id
+      0  the template is installed
+      1  the template does not exist, its id is in use, or it or one of its skills is unusable
+      2  SOURCE or the id is invalid
 
     \b
     Examples:
@@ -234,10 +234,10 @@ def install(source: str, name: str | None, home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def remove(template_id: str, home: Path, as_json: bool) -> None:
-    """Delete one of your templates. Agents made from it stay as they are.
+    """Delete one of your templates. Agents created from it are not affected.
 
-    Holon puts its own templates back, as they come with it, whenever it starts and whenever you
-    list templates or look at one: removing one of those undoes what you changed in it, no more.
+    Built-in templates are restored whenever Holon starts and whenever templates are listed or
+    shown: removing one of them only discards your changes to it.
 
     \b
     Examples:
@@ -254,14 +254,14 @@ def remove(template_id: str, home: Path, as_json: bool) -> None:
         told = {"template_id": template_id, "path": str(path), "removed": True}
         echo_json({**told, "comes_back": comes_back})
     elif comes_back:
-        click.echo(f"{template_id} is removed; it is Holon's own, and is put back as it was made")
+        click.echo(f"{template_id} is removed; it is built in and will be restored")
     else:
         click.echo(f"{template_id} is removed")
 
 
 @contextmanager
 def _failing(*, as_json: bool) -> Iterator[None]:
-    """End with a failure where a template that was named well cannot be used."""
+    """Report an unusable template as a failure."""
     from holon.cli.console.failures import end_failed
     from holon.model.agents import BadTemplateError
     from holon.model.guidance import BadSkillRefError
@@ -279,7 +279,7 @@ def _store(home: Path, *, seeded: bool) -> "TemplateStore":
 
     files = user_files_of(os.environ, load_settings(home, os.environ).github_base)
     if files is None:
-        raise BadInputError("nobody says where your home is", hint="set HOME")
+        raise BadInputError("your home directory is unknown", hint="set HOME")
     for problem in seed_user(files) if seeded else ():
         click.echo(f"holon: {problem}", err=True)
     return template_store(files)

@@ -17,22 +17,20 @@ CONFIG_COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
         "get": LazyCommand(_VALUES, "get_setting", "Print one setting."),
         "set": LazyCommand(_VALUES, "set_setting", "Write one setting to config.toml."),
-        "unset": LazyCommand(_VALUES, "unset_setting", "Take one setting out of config.toml."),
+        "unset": LazyCommand(_VALUES, "unset_setting", "Remove one setting from config.toml."),
         "list": LazyCommand(_VALUES, "list_settings", "Print every setting and its source."),
         "schema": LazyCommand(_VALUES, "schema", "Print the JSON schema of config.toml."),
         "doctor": LazyCommand(
             "holon.cli.config.doctor",
             "doctor",
-            "Say whether the default model can be used, and how each provider is configured.",
+            "Check whether the default model can be used, and how each provider is configured.",
         ),
-        "models": LazyCommand(
-            "holon.cli.config.models", "models", "Look at the models that can be named."
-        ),
+        "models": LazyCommand("holon.cli.config.models", "models", "Show the known models."),
         "providers": LazyCommand(
-            "holon.cli.config.providers", "providers", "The services models come from."
+            "holon.cli.config.providers", "providers", "Manage the providers of models."
         ),
         "credentials": LazyCommand(
-            "holon.cli.config.credentials", "credentials", "The secrets Holon keeps."
+            "holon.cli.config.credentials", "credentials", "Manage the secrets stored in a home."
         ),
     }
 )
@@ -42,8 +40,8 @@ CONFIG_COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
 def config() -> None:
     """Settings, providers and credentials.
 
-    A setting comes from its default, from config.toml under HOLON_HOME, from the environment, or
-    from a flag; the later one wins.
+    Sources of a setting, in increasing precedence: its default, config.toml under HOLON_HOME, the
+    environment, the command line.
 
     \b
     Examples:

@@ -22,19 +22,19 @@ _HERE: Final = "holon.cli.config.credentials"
 
 CREDENTIAL_COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
-        "set": LazyCommand(_HERE, "set_credential", "Keep a secret under a name."),
-        "list": LazyCommand(_HERE, "list_credentials", "Print the names of the secrets kept."),
-        "remove": LazyCommand(_HERE, "remove_credential", "Forget a secret."),
+        "set": LazyCommand(_HERE, "set_credential", "Store a secret under a name."),
+        "list": LazyCommand(_HERE, "list_credentials", "List the stored secrets by name."),
+        "remove": LazyCommand(_HERE, "remove_credential", "Delete a stored secret."),
     }
 )
 
 
 @click.group(cls=LazyGroup, table=CREDENTIAL_COMMANDS)
 def credentials() -> None:
-    """The secrets Holon keeps.
+    """Manage the secrets stored in a home.
 
-    They are in credentials.json under HOLON_HOME, which only its owner may read. A profile that
-    bears a provider's name is used for that provider without further configuration.
+    They are stored in credentials.json under HOLON_HOME, readable by its owner only. A profile
+    named like a provider is used for that provider without further configuration.
 
     \b
     Examples:
@@ -54,7 +54,9 @@ def credentials() -> None:
 )
 @click.option("--stdin", "from_stdin", is_flag=True, help="Read the secret from standard input.")
 @click.option(
-    "--material", metavar="SECRET", help="The secret itself; others on this machine may see it."
+    "--material",
+    metavar="SECRET",
+    help="The secret itself; other users of this machine can see it.",
 )
 @home_option
 @json_option
@@ -66,10 +68,10 @@ def set_credential(
     home: Path,
     as_json: bool,
 ) -> None:
-    """Keep a secret under a name.
+    """Store a secret under a name.
 
-    It takes the place of the one that was there.
-    On a terminal, --stdin asks for the secret without showing it.
+    An existing secret of that name is replaced.
+    On a terminal, --stdin prompts for the secret without echo.
 
     \b
     Examples:
@@ -89,16 +91,16 @@ def set_credential(
     if as_json:
         echo_json({"profile": profile, "kind": meant, "file": str(file.path)})
     else:
-        click.echo(f"{profile} ({meant.value}) is kept in {file.path}")
+        click.echo(f"{profile} ({meant.value}) is stored in {file.path}")
 
 
 @click.command("list")
 @home_option
 @json_option
 def list_credentials(home: Path, as_json: bool) -> None:
-    """Print the names of the secrets kept.
+    """List the stored secrets by name.
 
-    Their kinds and when they were set too, but not the secrets.
+    With their kinds and times, without their values.
 
     \b
     With --json:
@@ -120,7 +122,7 @@ def list_credentials(home: Path, as_json: bool) -> None:
     for one in listed:
         click.echo(f"{one.name}  {one.kind.value}  set {one.set_at:%Y-%m-%d %H:%M} UTC")
     if not listed:
-        click.echo(f"no credentials are kept in {file.path}", err=True)
+        click.echo(f"no credentials are stored in {file.path}", err=True)
 
 
 @click.command("remove")
@@ -128,7 +130,7 @@ def list_credentials(home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def remove_credential(profile: str, home: Path, as_json: bool) -> None:
-    """Forget a secret.
+    """Delete a stored secret.
 
     \b
     Examples:
@@ -141,7 +143,7 @@ def remove_credential(profile: str, home: Path, as_json: bool) -> None:
     if as_json:
         echo_json({"profile": profile, "removed": True, "file": str(file.path)})
     else:
-        click.echo(f"{profile} is taken out of {file.path}")
+        click.echo(f"{profile} is removed from {file.path}")
 
 
 def _kind_of(text: str) -> "CredentialKind":
@@ -158,12 +160,12 @@ def _kind_of(text: str) -> "CredentialKind":
 
 
 def _read_secret() -> str:
-    """Return what stands on standard input, without the line break a shell puts behind it."""
+    """Return stdin without a trailing line break."""
     from holon.adapters.system.credential_file import BadCredentialError
     from holon.model.limits import CREDENTIAL_BYTES_MAX
 
     if sys.stdin is None:  # closed by whoever called us
-        raise BadCredentialError("there is no standard input to read the secret from")
+        raise BadCredentialError("stdin is closed; cannot read the secret")
     if sys.stdin.isatty():
         asked: str = click.prompt("Secret", hide_input=True, err=True)
         return asked
@@ -171,4 +173,4 @@ def _read_secret() -> str:
     try:
         return content.decode().rstrip("\r\n")
     except UnicodeDecodeError:
-        raise BadCredentialError("the secret on standard input is not text") from None
+        raise BadCredentialError("the secret on stdin is not UTF-8 text") from None

@@ -32,16 +32,16 @@ _probe_option = click.option(
 @json_option
 @home_option
 def doctor(probe: bool, as_json: bool, home: Path) -> None:
-    """Say whether the default model can be used, and how each provider is configured.
+    """Check whether the default model can be used, and how each provider is configured.
 
-    A provider is shown when it is in the settings, when a model in the settings names it, when its
-    credential is there, or when its last failure is on file. Credentials are named, never shown.
+    A provider is listed if it or one of its models is configured, if its credential exists, or if
+    it has a recorded failure. Credentials are named, never shown.
 
     \b
     Exit codes:
       0  the default model can be used
-      1  it cannot; the report says why and what to do
-      2  the configuration cannot be read at all
+      1  it cannot; the report gives the reason and what to do
+      2  the configuration cannot be read
 
     \b
     Examples:
@@ -61,13 +61,13 @@ def doctor(probe: bool, as_json: bool, home: Path) -> None:
 @json_option
 @home_option
 def providers_doctor(provider: str | None, probe: bool, as_json: bool, home: Path) -> None:
-    """Look at every configured provider, or at the one with this ID.
+    """Check every configured provider, or the one with this ID.
 
     \b
     Exit codes:
-      0  the provider can be asked (without an ID: all that are configured can)
-      1  it cannot; the report says why and what to do
-      2  the configuration cannot be read at all
+      0  the provider can be used (without an ID: all configured ones can)
+      1  it cannot; the report gives the reason and what to do
+      2  the configuration cannot be read
 
     \b
     Examples:

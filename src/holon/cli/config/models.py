@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def models() -> None:
-    """Look at the models that can be named.
+    """Show the known models.
 
     \b
     Examples:
@@ -41,8 +41,8 @@ def models() -> None:
 def list_models(provider: str | None, as_json: bool, home: Path) -> None:
     """List the models of the catalog and of the settings.
 
-    Any other model of a provider can be used as well, as provider/model; it gets default numbers
-    (source unknown_fallback). Prices are US dollars per million tokens, where they are known.
+    Any other model of a provider can be used as provider/model; it gets default limits (source
+    unknown_fallback). Prices are US dollars per million tokens, if known.
 
     \b
     With --json:

@@ -32,9 +32,9 @@ _OFFERED: Final = ("anthropic", "openai", "openai-codex", "openrouter", "ollama"
 @json_option
 @home_option
 def onboard(as_json: bool, home: Path) -> None:
-    """Set up a model: choose a provider, give its key, choose a model.
+    """Configure a model: choose a provider, enter its key, choose a model.
 
-    On a terminal this asks. Anywhere else, and with --json, it prints a report without secrets:
+    Interactive on a terminal. Otherwise, and with --json, it prints a report without secrets:
 
     \b
       {"status": "ready" | "trial" | "needs_setup",
@@ -43,8 +43,8 @@ def onboard(as_json: bool, home: Path) -> None:
 
     \b
     Exit codes:
-      0  a model can be used ("trial": only the small one that comes with Holon)
-      1  nothing can be used yet, or the questions were broken off
+      0  a model can be used ("trial": only the built-in small one)
+      1  no model can be used yet, or the questions were interrupted
       2  the configuration cannot be read or written
 
     \b
@@ -119,7 +119,7 @@ def _action(command: str, why: str) -> JsonValue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Answers:
-    """What the person said."""
+    """The answers of the operator."""
 
     provider: str
     model: str
@@ -140,9 +140,9 @@ def _ask(opened: ProviderAccess, home: Path) -> None:
     click.echo(f"\n{answers.model} is now the default model of {home}.")
     report = _report(open_provider_access(home), home)
     if report["status"] != "ready":
-        click.echo(with_home("Something is still missing: run `holon config doctor`."))
+        click.echo(with_home("The configuration is incomplete: run `holon config doctor`."))
     elif os.environ.get("HOLON_MODEL"):
-        click.echo("HOLON_MODEL is set and wins over it.")
+        click.echo("HOLON_MODEL is set and takes precedence.")
 
 
 def _asked_provider(opened: ProviderAccess) -> str:
@@ -194,14 +194,14 @@ def _asked_credential(opened: ProviderAccess, route: "ProviderRoute") -> "Stored
 
     state = opened.plane.credentials.chosen(route)
     if state.is_present:
-        click.echo(f"Its credential is there: {state.source.value} {state.name}.")
+        click.echo(f"Credential found: {state.source.value} {state.name}.")
         return None
     variables = [auth.env for auth in route.auth if auth.env]
     if not variables:
         if state.hint is not None:
             click.echo(f"It needs a login: {state.hint}.")
         return None
-    click.echo(f"Its key can be kept in {' or '.join(variables)}, or by Holon.")
+    click.echo(f"Its key can be set in {' or '.join(variables)}, or stored by Holon.")
     material: str = click.prompt(
         "Key (not shown; empty to give it later)", default="", hide_input=True, show_default=False
     )
@@ -225,7 +225,7 @@ def _asked_model(provider: str) -> str:
     prefix = f"{provider}/"
     known = [ref.removeprefix(prefix) for ref in builtin_catalog().models if ref.startswith(prefix)]
     if known:
-        click.echo(f"Models: {', '.join(known)}; others can be named as well.")
+        click.echo(f"Models: {', '.join(known)}; any other model id works too.")
 
     def chosen(text: str) -> str:
         try:

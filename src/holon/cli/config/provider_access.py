@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderAccess:
-    """A home's settings and its provider plane."""
+    """A home's settings and its model providers."""
 
     settings: "Settings"
     plane: "ProviderResolver"
@@ -31,7 +31,7 @@ class ProviderAccess:
 
 
 def open_provider_access(home: Path) -> ProviderAccess:
-    """Read a home's settings and build the plane a host would use."""
+    """Read a home's settings and build the model providers a host would use."""
     # Imported here: these take most of the start-up time of the program.
     from holon.adapters.system.clock import SystemClock
     from holon.adapters.system.secrets import SecretRegistry
@@ -45,7 +45,7 @@ def open_provider_access(home: Path) -> ProviderAccess:
     plane = build_plane(inspection.settings, environ, SecretRegistry(), SystemClock())
     faults = tuple(fault.message for fault in inspection.faults)
     warnings = tuple(
-        f"{name} is not a variable Holon reads; did you mean {meant}?"
+        f"{name} is not a Holon variable; did you mean {meant}?"
         for name, meant in unknown_names(environ, VARIABLES).items()
     )
     return ProviderAccess(
@@ -54,7 +54,7 @@ def open_provider_access(home: Path) -> ProviderAccess:
 
 
 def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
-    """Warn of each of these models that could not be used, or may be a slip."""
+    """Warn of each of these models that is unusable or looks misspelled."""
     from holon.cli.console.failures import say
     from holon.model.errors import HolonError
     from holon.model.providers.models import parse_model_ref
@@ -68,7 +68,7 @@ def warn_of_models(home: Path, refs: tuple[str, ...]) -> None:
 
 
 def price_warnings(opened: "ProviderAccess") -> tuple[str, ...]:
-    """Say which configured models a cost budget cannot bound."""
+    """Return warnings about models without a price under a cost budget."""
     from holon.adapters.providers.catalog import price_of
     from holon.decide.budgets.budget import unpriced_models, unpriced_text
 
@@ -79,18 +79,18 @@ def price_warnings(opened: "ProviderAccess") -> tuple[str, ...]:
 
 
 def warn_of_prices(home: Path) -> None:
-    """Warn of a cost budget that cannot be kept."""
+    """Warn of a cost budget that cannot be enforced."""
     for warning in price_warnings(open_provider_access(home)):
         click.echo(f"holon: {warning}", err=True)
 
 
 def warn_if_unlisted(plane: "ProviderResolver", ref: "ModelRef") -> None:
-    """Warn when nothing is known about a model of a network provider; raises without a provider."""
+    """Warn of a model that is not in the catalog; raises for an unknown provider."""
     from holon.adapters.providers.catalog import NETWORKLESS, ModelInfoSource
     from holon.cli.console.terminal_text import one_line
 
     if plane.route(ref.provider).transport in NETWORKLESS:
         return
     if plane.describe(ref).source is ModelInfoSource.UNKNOWN_FALLBACK:
-        told = f"{one_line(str(ref))} is not in the catalog: is the name right?"
-        click.echo(f"holon: {told} It gets default numbers.", err=True)
+        told = f"{one_line(str(ref))} is not in the catalog; check the name."
+        click.echo(f"holon: {told} It gets default limits.", err=True)

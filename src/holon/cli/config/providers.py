@@ -25,16 +25,14 @@ _HERE: Final = "holon.cli.config.providers"
 
 PROVIDER_COMMANDS: Final[Mapping[str, LazyCommand]] = MappingProxyType(
     {
-        "set": LazyCommand(_HERE, "set_provider", "Describe a provider, or change its settings."),
-        "get": LazyCommand(_HERE, "get_provider", "Print what is configured for a provider."),
-        "list": LazyCommand(_HERE, "list_providers", "Print every provider that can be named."),
-        "remove": LazyCommand(
-            _HERE, "remove_provider", "Forget what was configured for a provider."
-        ),
+        "set": LazyCommand(_HERE, "set_provider", "Add a provider, or change its settings."),
+        "get": LazyCommand(_HERE, "get_provider", "Print the configuration of a provider."),
+        "list": LazyCommand(_HERE, "list_providers", "List every known provider."),
+        "remove": LazyCommand(_HERE, "remove_provider", "Remove the configuration of a provider."),
         "doctor": LazyCommand(
             "holon.cli.config.doctor",
             "providers_doctor",
-            "Look at every configured provider, or at the one with this ID.",
+            "Check every configured provider, or the one with this ID.",
         ),
     }
 )
@@ -64,7 +62,7 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
 
 @click.group(cls=LazyGroup, table=PROVIDER_COMMANDS)
 def providers() -> None:
-    """The services models come from.
+    """Manage the providers of models.
 
     \b
     Examples:
@@ -82,7 +80,7 @@ def providers() -> None:
     metavar="WIRE",
     help="openai_responses, openai_codex_responses, openai_chat_completions or anthropic_messages.",
 )
-@click.option("--base-url", metavar="URL", help="Where it is reached, without the wire's own path.")
+@click.option("--base-url", metavar="URL", help="Its base URL, without the path of the protocol.")
 @click.option(
     "--credential-source",
     metavar="SOURCE",
@@ -105,9 +103,9 @@ def providers() -> None:
 @home_option
 @json_option
 def set_provider(provider: str, home: Path, as_json: bool, **options: str | None) -> None:
-    """Describe a provider, or change its settings.
+    """Add a provider, or change its settings.
 
-    Only what is given changes. A provider Holon does not know needs --base-url.
+    Only the given options change. A provider that is not in the catalog needs --base-url.
 
     \b
     Examples:
@@ -140,13 +138,13 @@ def set_provider(provider: str, home: Path, as_json: bool, **options: str | None
 
 
 def _require_usable(home: Path, provider: str, fields: Mapping[str, str]) -> None:
-    """Refuse a description that could never be used."""
+    """Refuse settings of a provider that could never work."""
     from holon.config.config_file import read_config
 
     kept = {path for path, _ in read_config(home).leaves() if path[:2] == ("providers", provider)}
     present = set(fields) | {".".join(path[2:]) for path in kept}
     if "base_url" not in present and provider not in _builtin():
-        raise _unknown_provider(provider, "give --base-url to describe a new one")
+        raise _unknown_provider(provider, "give --base-url to add a new one")
     needed = _NEEDS.get(fields.get("auth.source", ""))
     if needed is not None and needed not in present:
         option = next(option for option, field in _OPTIONS.items() if field == needed)
@@ -160,9 +158,9 @@ def _require_usable(home: Path, provider: str, fields: Mapping[str, str]) -> Non
 @home_option
 @json_option
 def get_provider(provider: str, home: Path, as_json: bool) -> None:
-    """Print what is configured for a provider.
+    """Print the configuration of a provider.
 
-    What is not configured comes from the catalog; `holon config providers doctor` shows both.
+    Other values come from the catalog; `holon config providers doctor` shows both.
 
     \b
     Examples:
@@ -189,7 +187,7 @@ def get_provider(provider: str, home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def list_providers(home: Path, as_json: bool) -> None:
-    """Print every provider that can be named.
+    """List every known provider.
 
     \b
     With --json:
@@ -220,9 +218,9 @@ def list_providers(home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def remove_provider(provider: str, home: Path, as_json: bool) -> None:
-    """Forget what was configured for a provider.
+    """Remove the configuration of a provider.
 
-    A built-in provider goes back to what the catalog says; its credentials are not touched.
+    A built-in provider reverts to its catalog entry; its credentials are kept.
 
     \b
     Examples:
@@ -239,7 +237,7 @@ def remove_provider(provider: str, home: Path, as_json: bool) -> None:
     if as_json:
         echo_json({"id": provider, "removed": True, "file": str(config_path(home))})
     else:
-        click.echo(f"{provider} is taken out of {config_path(home)}")
+        click.echo(f"{provider} is removed from {config_path(home)}")
     warn_if_served(home)
 
 

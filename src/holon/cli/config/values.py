@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def get_setting(key: str, home: Path, as_json: bool) -> None:
     """Print one setting.
 
-    Ends with 1 when the setting has no value; with --json the value is null instead.
+    Exits with 1 if the setting has no value; with --json the value is null instead.
 
     \b
     Examples:
@@ -63,8 +63,8 @@ def get_setting(key: str, home: Path, as_json: bool) -> None:
 def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
     """Write one setting to config.toml.
 
-    Comments and layout of the file stay as they are. An unknown key or a value that does not fit
-    is refused, and the file is not touched. A list is given with commas.
+    Comments and layout of the file are preserved. An unknown key or an invalid value is refused and
+    the file left unchanged. The parts of a list are separated by commas.
 
     \b
     Examples:
@@ -95,9 +95,9 @@ def set_setting(key: str, value: str, home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def unset_setting(key: str, home: Path, as_json: bool) -> None:
-    """Take one setting out of config.toml.
+    """Remove one setting from config.toml.
 
-    A key that Holon does not know can be taken out too, if the file has it.
+    An unknown key can be removed too, if the file contains it.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def unset_setting(key: str, home: Path, as_json: bool) -> None:
     if as_json:
         echo_json({"key": dotted(path), "removed": removed, "file": str(config_path(home))})
     else:
-        deed = "is taken out of" if removed else "was not in"
+        deed = "is removed from" if removed else "was not in"
         click.echo(f"{dotted(path)} {deed} {config_path(home)}")
     if removed:
         warn_if_served(home)
@@ -157,7 +157,7 @@ def list_settings(home: Path, as_json: bool) -> None:
 def schema(as_json: bool) -> None:
     """Print the JSON schema of config.toml.
 
-    It is JSON in either case; --json puts it on one line.
+    The output is always JSON; --json prints it on one line.
 
     \b
     Examples:
@@ -174,7 +174,7 @@ def schema(as_json: bool) -> None:
 
 
 def in_words(value: "PlainValue") -> str:
-    """Return a value as the command line takes it."""
+    """Format a value as on the command line."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(value) if isinstance(value, tuple) else str(value)
@@ -214,24 +214,22 @@ def _warn_of_models(home: Path, key: "SettingKey", value: "PlainValue") -> None:
 def _warn_if_overruled(key: "SettingKey") -> None:
     variable = key.variable
     if variable is not None and os.environ.get(variable, "").strip():
-        click.echo(f"holon: {variable} is set and wins over the file", err=True)
+        click.echo(f"holon: {variable} is set and takes precedence over the file", err=True)
 
 
 def warn_if_served(home: Path) -> None:
-    """Say that a change waits for a restart, if the files of the home name a living service."""
+    """Print that a restart is needed, if a service of the home is running."""
     from holon.adapters.exec.process_table import is_living
     from holon.adapters.system.run_files import RunFiles
 
     record = RunFiles(home.absolute()).read_record()
     if record is not None and is_living(record.identity()):
         restart = with_home("holon daemon restart")
-        click.echo(
-            f"holon: a running service goes on with the old value until: {restart}", err=True
-        )
+        click.echo(f"holon: a running service keeps the old value until: {restart}", err=True)
 
 
 def _path_in_file(home: Path, text: str) -> tuple[str, ...]:
-    """Return where the file has a key; one nobody knows must at least be there."""
+    """Return the path of a key; an unknown key must exist in the file."""
     from holon.config.config_file import UnknownSettingError, read_config
     from holon.config.setting_keys import find_key, path_of
 

@@ -28,7 +28,7 @@ _NAMES_COUNT_MAX: Final = 200
 def complete_agent(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer the agents of the runtime that is meant."""
+    """Complete the agents of the selected runtime."""
     del param
     from holon.client.control_client import ControlClient
     from holon.client.endpoint import EndpointOptions, find_endpoint
@@ -49,7 +49,7 @@ def complete_agent(
 def complete_model(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer the models of the catalog and of the settings; behind a comma, one more."""
+    """Complete models of the catalog and the settings; after a comma, another one."""
     del param
     before, comma, _ = incomplete.rpartition(",")
     return _offered((f"{before}{comma}{name}" for name in _models(_settings(ctx))), incomplete)
@@ -58,7 +58,7 @@ def complete_model(
 def complete_provider(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer the providers of the catalog and of the settings."""
+    """Complete providers of the catalog and the settings."""
     del param
     return _offered(_providers(_settings(ctx)), incomplete)
 
@@ -66,7 +66,7 @@ def complete_provider(
 def complete_setting(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer keys of settings; those of one provider, model or source once its family is begun."""
+    """Complete setting keys; those of a family once its prefix is typed."""
     del param
     from holon.config.settings import SETTINGS
 
@@ -78,7 +78,7 @@ def complete_setting(
 def complete_value(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
-    """Offer the values of the setting that was named, where they can be listed."""
+    """Complete the values of the named setting, if they can be listed."""
     from holon.config.setting_keys import find_key
     from holon.config.value_types import (
         BooleanValue,
@@ -174,7 +174,7 @@ _VARIABLE: Final = "_HOLON_COMPLETE"
 @click.command()
 @click.argument("shell", type=click.Choice(_SHELLS))
 def completion(shell: str) -> None:
-    """Print the script that makes a shell complete holon's commands.
+    """Print the completion script for a shell.
 
     \b
     Examples:
@@ -191,5 +191,5 @@ def completion(shell: str) -> None:
 
 
 def _script(shell: "click.shell_completion.ShellComplete") -> str:
-    """The script alone: whether the shell is new enough is for its user to see."""
+    """Return the script without checking the version of the shell."""
     return shell.source_template % shell.source_vars()

@@ -42,7 +42,7 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType(
 
 @contextmanager
 def reported(*, as_json: bool) -> Iterator[None]:
-    """Let a failure of the block be told in the form that was asked for, and go on its way."""
+    """Print a failure of the block as JSON if requested, and re-raise it."""
     try:
         yield
     except Exception as error:
@@ -57,13 +57,13 @@ def reported(*, as_json: bool) -> Iterator[None]:
 
 
 def tell_slip(slip: click.UsageError, words: Sequence[str]) -> None:
-    """Tell a script what is wrong with its command line, where the line asks for JSON."""
+    """Print a usage error as JSON if the command line requests JSON."""
     if "--json" in words:
         echo_json({"ok": False, "error": slip.format_message(), "code": "bad_usage"})
 
 
 def end_failed(error: "HolonError", exit_code: int, *, as_json: bool) -> NoReturn:
-    """Tell of a failure and end with this number, where the error alone would mean another."""
+    """Report a failure and exit with this code."""
     if as_json:
         echo_json(_body(error))
     say(error)
@@ -71,7 +71,7 @@ def end_failed(error: "HolonError", exit_code: int, *, as_json: bool) -> NoRetur
 
 
 def say(error: "HolonError") -> None:
-    """Tell a person of a failure; a sentence may quote what others wrote."""
+    """Print a failure, sanitized: a message may quote external text."""
     from holon.cli.console.terminal_text import plain
 
     click.echo(f"holon: {plain(error.message)}", err=True)
@@ -80,7 +80,7 @@ def say(error: "HolonError") -> None:
 
 
 def _with_command(error: "HolonError") -> "HolonError":
-    """The same error, with a command for a hint where one helps."""
+    """Return the error with a command as its hint, if there is one."""
     from holon.client.control_client import ControlError
 
     if not isinstance(error, ControlError) or error.body.code not in _HINTS:
@@ -92,7 +92,7 @@ def _with_command(error: "HolonError") -> "HolonError":
 
 
 def _agent_flag() -> str:
-    """What names the agent of this command in the next one, if it was named."""
+    """Return the --agent option for a suggested command, if it was given."""
     context = click.get_current_context(silent=True)
     agent = None if context is None else context.params.get("agent")
     return "" if agent is None else f" --agent {agent}"
@@ -110,7 +110,7 @@ def _body(error: "HolonError") -> "JsonValue":
 
 
 def _as_slip(error: "HolonError") -> "HolonError":
-    """The same error, as bad input where the runtime says it is; that ends with another code."""
+    """Return the error as bad input if its code says so; the exit code differs."""
     from holon.client.control_client import ControlError
     from holon.model.errors import BadInputError
 

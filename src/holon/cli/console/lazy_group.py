@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LazyCommand(NamedTuple):
-    """Where a subcommand lives, and the line `--help` shows for it."""
+    """The module of a subcommand, and its help line."""
 
     module: str
     attribute: str
@@ -25,7 +25,7 @@ class LazyCommand(NamedTuple):
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are imported when they are asked for."""
+    """A group whose subcommands are imported on use."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PathParam(click.Path):
-    """A path; it need not be there unless the option says so."""
+    """A path, absolute and UTF-8; it need not exist unless the option says so."""
 
     def convert(
         self,
@@ -40,31 +40,29 @@ class PathParam(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """Return the path as the option wants it."""
+        """Return the absolute path in the option's type."""
         named = os.fspath(value)
         if not named:
             self.fail("it is empty", param, ctx)
         try:
             whole = os.path.abspath(named)
         except FileNotFoundError:
-            self.fail("the directory you stand in is gone; give the whole path", param, ctx)
+            self.fail("the current directory no longer exists; give an absolute path", param, ctx)
         if not is_text(whole):
             self.fail(f"{whole!r} is not UTF-8 text", param, ctx)
         return super().convert(value, param, ctx)
 
 
 def default_home() -> Path:
-    """Return the home that is meant when none is named."""
+    """Return the default home."""
     try:
         return Path.home() / ".holon"
     except RuntimeError:
-        raise click.UsageError(
-            "nobody says where your home is: set HOME, or name one with --home"
-        ) from None
+        raise click.UsageError("your home directory is unknown: set HOME, or use --home") from None
 
 
 def is_text(text: str) -> bool:
-    """Whether this was text where it came from, and not other bytes."""
+    """Whether an argument was valid UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -81,7 +79,7 @@ OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
 
 
 class TextParam(click.ParamType[str]):
-    """A text that says something, and not more than the runtime takes."""
+    """A non-empty text within the runtime's limit."""
 
     name = "text"
 
@@ -89,7 +87,7 @@ class TextParam(click.ParamType[str]):
         self.chars_max = chars_max
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text as it is."""
+        """Validate the text."""
         if not value.strip():
             self.fail("it is empty", param, ctx)
         if self.chars_max is not None and len(value) > self.chars_max:
@@ -98,12 +96,12 @@ class TextParam(click.ParamType[str]):
 
 
 class HeaderTextParam(TextParam):
-    """A text that travels in a header."""
+    """A text that is sent in a header."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text as it is."""
+        """Validate the text."""
         if not value.isascii() or not value.isprintable():
-            self.fail("it may hold letters, digits and signs of ASCII only", param, ctx)
+            self.fail("only printable ASCII characters are allowed", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -114,7 +112,7 @@ IDEMPOTENCY_KEY: Final = HeaderTextParam(200)
 
 
 def text_of(word: str) -> str:
-    """Return the text that is meant; raises UsageError when stdin has none."""
+    """Return the text, or stdin for `-`; raises UsageError."""
     return _read_stdin() if word == "-" else word
 
 
@@ -122,12 +120,12 @@ def _read_stdin() -> str:
     from holon.model.limits import MESSAGE_BODY_BYTES_MAX
 
     if sys.stdin is None:  # closed by whoever called us
-        raise click.UsageError("there is no stdin to read the text from")
+        raise click.UsageError("stdin is closed; cannot read the text")
     content = sys.stdin.buffer.read(MESSAGE_BODY_BYTES_MAX + 1)
     if len(content) > MESSAGE_BODY_BYTES_MAX:
         raise click.UsageError(
             f"stdin is longer than {MESSAGE_BODY_BYTES_MAX} bytes;"
-            " what is large belongs into a file the agent can read"
+            " put large content into a file the agent can read"
         )
     try:
         return content.decode().replace("\r\n", "\n")
@@ -147,7 +145,7 @@ _COMMANDS: Final = re.compile(
 
 
 def note_home(context: click.Context, parameter: click.Parameter, home: Path) -> Path:
-    """Keep in mind which home was named by hand."""
+    """Record which home was given explicitly."""
     given = context.get_parameter_source(str(parameter.name))
     if given is click.core.ParameterSource.COMMANDLINE:
         context.meta[_HOME] = str(home)
@@ -155,7 +153,7 @@ def note_home(context: click.Context, parameter: click.Parameter, home: Path) ->
 
 
 def with_home(text: str) -> str:
-    """Return a text with the home in each command it suggests, where one was named by hand."""
+    """Insert an explicitly given home into each suggested command."""
     context = click.get_current_context(silent=True)
     home = None if context is None else context.meta.get(_HOME)
     if home is None:
@@ -168,7 +166,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def home_option(command: _Command) -> _Command:
-    """Let the command be told which home it works on."""
+    """Add the --home option."""
     return click.option(
         "--home",
         envvar="HOLON_HOME",
@@ -181,7 +179,7 @@ def home_option(command: _Command) -> _Command:
 
 
 def json_option(command: _Command) -> _Command:
-    """Let the command be asked for JSON, and tell its failure in JSON then."""
+    """Add the --json option, which also applies to failures."""
 
     @functools.wraps(command)
     def reporting(*args: Any, as_json: bool, **kwargs: Any) -> Any:
@@ -194,7 +192,7 @@ def json_option(command: _Command) -> _Command:
 
 
 def json_flag(command: _Command) -> _Command:
-    """Let the command be asked for JSON, where it tells of its failure itself."""
+    """Add the --json option to a command that reports its failures itself."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(command)
 
 

@@ -26,7 +26,7 @@ _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\
 
 
 class Column(NamedTuple):
-    """One column. One that shrinks gives room to the others where the screen is narrow."""
+    """A column. A shrinkable one gives up width on a narrow terminal."""
 
     title: str
     source: "str | Callable[[JsonValue], object]" = ""  # of its cell in a record: a field, or more
@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 def screen_cells() -> int | None:
-    """Return how wide the terminal is, or nothing where stdout is none."""
+    """Return the width of the terminal, or None if stdout is not one."""
     if not sys.stdout.isatty():
         return None
     try:
@@ -52,7 +52,7 @@ def table_lines(
     empty: str,
     cells_max: int | None = None,
 ) -> list[str]:
-    """Return the rows under their titles, or one line that says there are none."""
+    """Format rows under their titles, or the text for no rows."""
     texts = [[cell_text(cell) for cell in row] for row in rows]
     if not texts:
         return [empty]
@@ -67,7 +67,7 @@ def table_lines(
 def record_lines(
     columns: Sequence[Column], records: "Iterable[JsonValue]", *, empty: str
 ) -> list[str]:
-    """Return records as rows on this terminal, each cell as its column finds it."""
+    """Format records as a table for this terminal."""
     rows = [[_cell(column, each) for column in columns] for each in records]
     return table_lines(columns, rows, empty=empty, cells_max=screen_cells())
 
@@ -78,19 +78,19 @@ def _cell(column: Column, record: "JsonValue") -> object:
 
 
 def fact_lines(facts: Iterable[tuple[str, object]]) -> list[str]:
-    """Return names and values, one below the other; a value that is not there has no line."""
+    """Format names and values, one per line; missing values are omitted."""
     known = [(name, cell_text(value)) for name, value in facts if value not in (None, "")]
     width = max((len(name) for name, _ in known), default=0)
     return [f"{name:<{width}}  {value}" for name, value in known]
 
 
 def indented(text: str, *, by: str = "  ") -> list[str]:
-    """Return a text of several lines, made harmless, each line moved to the right."""
+    """Sanitize and indent a text of several lines."""
     return [f"{by}{line}" for line in plain(text).splitlines()]
 
 
 def cell_text(value: object) -> str:
-    """Return a value as words on one line."""
+    """Format a value on one line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -99,28 +99,28 @@ def cell_text(value: object) -> str:
 
 
 def moment(text: "JsonValue") -> str:
-    """Return a moment as it reads in a table: to the second, in UTC."""
+    """Format a time for a table: to the second, in UTC."""
     return "" if text is None else str(text)[:19].replace("T", " ")
 
 
 def moment_utc(text: "JsonValue") -> str:
-    """Return a moment as it reads in a sentence: to the second, with its zone."""
+    """Format a time for a sentence: to the second, with its zone."""
     return "" if text is None else f"{moment(text)} UTC"
 
 
 def with_moments(text: "JsonValue") -> str:
-    """Return a sentence of the runtime's with the moments in it as they read everywhere else."""
+    """Reformat the times in a sentence of the runtime."""
     return "" if text is None else _MOMENT.sub(r"\1 \2 UTC", str(text))
 
 
 def counted(count: "JsonValue", things: str) -> str:
-    """Return how many there are of something, in the singular where there is one."""
+    """Format a count with its noun in singular or plural."""
     one = f"{things[:-3]}y" if things.endswith("ies") else things.removesuffix("s")
     return f"{count} {one if count == 1 else things}"
 
 
 def span(value_ms: "JsonValue") -> str:
-    """Return a span of time in the unit a person would choose."""
+    """Format a duration in a suitable unit."""
     if not isinstance(value_ms, int):
         return ""
     if value_ms < _SECOND_MS:

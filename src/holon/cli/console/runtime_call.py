@@ -41,7 +41,7 @@ _LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its d
 
 
 class ClientFlags(TypedDict):
-    """The flags, as click hands them over."""
+    """The options as click passes them."""
 
     connect: str | None
     token: str | None
@@ -55,24 +55,24 @@ _CLIENT_OPTIONS = (
         show_default="the runtime of the home",
         help="The runtime to talk to: http://HOST:PORT or unix:/path/to/holon.sock.",
     ),
-    click.option("--token", help="The token it asks for.", show_default="$HOLON_CONTROL_TOKEN"),
+    click.option("--token", help="The control token.", show_default="$HOLON_CONTROL_TOKEN"),
     click.option(
         "--token-file",
         type=PathParam(dir_okay=False, path_type=Path),
-        help="The file that holds the token.",
+        help="The file with the token.",
     ),
 )
 
 
 def _client_options(command: _Command) -> _Command:
-    """Let the command be told which runtime it talks to."""
+    """Add the options that select a runtime."""
     for option in reversed(_CLIENT_OPTIONS):
         command = option(command)
     return command
 
 
 def _open_client(home: Path, flags: ClientFlags) -> "ControlClient":
-    """Return a client of the runtime that is meant; raises NoRuntimeError when there is none."""
+    """Return a client of the selected runtime; raises NoRuntimeError."""
     from holon.client.control_client import ControlClient
     from holon.client.endpoint import EndpointOptions, find_endpoint
 
@@ -82,7 +82,7 @@ def _open_client(home: Path, flags: ClientFlags) -> "ControlClient":
 
 
 class Target:
-    """The runtime a command talks to and the agent it is about."""
+    """The runtime and the agent of a command."""
 
     def __init__(
         self, home: Path, flags: ClientFlags, *, agent: str | None = None, as_json: bool = False
@@ -94,12 +94,12 @@ class Target:
 
     @functools.cached_property
     def client(self) -> "ControlClient":
-        """A client of the runtime; raises NoRuntimeError when there is none."""
+        """Return a client of the runtime; raises NoRuntimeError."""
         return _open_client(self.home, self._flags)
 
     @functools.cached_property
     def agent_id(self) -> str:
-        """The agent that is meant."""
+        """The id of the selected agent."""
         if self.named_agent is not None:
             return self.named_agent
         told = as_object(self.client.get_json("/handshake")).get("runtime") or {}
@@ -107,17 +107,17 @@ class Target:
 
     @property
     def agent_flag(self) -> str:
-        """What a command that is suggested needs to be about the same agent."""
+        """The options that a suggested command needs for the same agent."""
         return "" if self.named_agent is None else f" --agent {self.named_agent}"
 
     def path(self, tail: str) -> str:
-        """The path of something of the agent's that may be read."""
+        """Return the path of a read route of the agent."""
         return f"/agents/{quoted(self.agent_id)}/{tail}"
 
     def read(
         self, tail: str, query: "Query | None" = None, *, part: str | None = None
     ) -> "JsonValue":
-        """Ask for something of the agent's: an object, and one that has this part."""
+        """Read an object of the agent that has this key."""
         return as_object(self.client.get_json(self.path(tail), query=query), part)
 
     def control(
@@ -129,7 +129,7 @@ class Target:
         idempotency_key: str | None = None,
         method: str = "POST",
     ) -> "JsonValue":
-        """Ask that something be done with the agent; the answer has this part."""
+        """Send a control request; the response has this key."""
         from holon.client.control_client import ControlError
 
         path = f"/control/agents/{quoted(self.agent_id)}/{tail}"
@@ -142,7 +142,7 @@ class Target:
         return as_object(answer, part)
 
     def show(self, answer: "JsonValue", lines: Callable[[], Iterable[str]]) -> None:
-        """Print an answer: as it is for a script, else in these lines."""
+        """Print a response: unchanged with --json, otherwise as these lines."""
         if self.as_json:
             echo_json(answer)
             return
@@ -153,21 +153,21 @@ class Target:
 
 
 def _checked(agent: str) -> str:
-    """The name, if it is one; a runtime would answer with what the path made of it."""
+    """Return the id if it is valid; an invalid one could select another path."""
     from holon.model.values import parse_agent_id
 
     return parse_agent_id(agent)
 
 
 def as_list(answer: "JsonValue") -> "list[JsonValue]":
-    """Return an answer that is a list, or raise ForeignServerError."""
+    """Return a response that is a list, or raise ForeignServerError."""
     if isinstance(answer, list):
         return answer
     raise _foreign()
 
 
 def as_object(answer: "JsonValue", part: str | None = None) -> "JsonValue":
-    """Return an answer that is an object and has this part, or raise ForeignServerError."""
+    """Return a response that is an object with this key, or raise ForeignServerError."""
     if isinstance(answer, dict) and (part is None or part in answer):
         return answer
     raise _foreign()
@@ -177,13 +177,13 @@ def _foreign() -> "ForeignServerError":
     from holon.client.connection import ForeignServerError
 
     return ForeignServerError(
-        "the runtime answered something else than asked",
-        hint="is it a runtime of another version, or another program?",
+        "the runtime sent an unexpected response",
+        hint="it may be a runtime of another version, or another program",
     )
 
 
 def _with_remedy(error: "ControlError", agent_id: str) -> "ControlError":
-    """The same error, with the command that removes its cause, where there is one."""
+    """Return the error with the command that removes its cause, if there is one."""
     from msgspec.structs import replace
 
     from holon.client.control_client import ControlError
@@ -196,7 +196,7 @@ def _with_remedy(error: "ControlError", agent_id: str) -> "ControlError":
 
 @contextmanager
 def until_interrupted(told: str | None = None) -> Iterator[None]:
-    """Let Ctrl-C end what is only watching, in peace; `told` says what goes on without us."""
+    """Let Ctrl-C end a command that only watches; `told` says what continues without it."""
     try:
         yield
     except KeyboardInterrupt:
@@ -206,14 +206,14 @@ def until_interrupted(told: str | None = None) -> Iterator[None]:
 
 
 def quoted(name: str) -> str:
-    """Return a name as one segment of a path, whatever is in it."""
+    """Quote a name as one path segment."""
     from urllib.parse import quote
 
     return quote(name, safe="")
 
 
 def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
-    """Give a command its target: a runtime."""
+    """Pass the selected runtime to a command."""
 
     @home_option
     @_client_options
@@ -234,19 +234,19 @@ def runtime_options(command: Callable[Concatenate[Target, P], None]) -> Callable
 
 
 def agent_options(command: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
-    """Give a command its target: a runtime and one of its agents."""
+    """Pass the selected runtime and agent to a command."""
     return click.option(
         "--agent",
         envvar="HOLON_AGENT_ID",
         metavar="NAME",
         shell_complete=complete_agent,
         show_default="$HOLON_AGENT_ID, or the runtime's default agent",
-        help="The agent that is meant.",
+        help="The agent.",
     )(runtime_options(command))
 
 
 def page_options(command: _Command) -> _Command:
-    """Let the command be told how much of a list to show, and from where on."""
+    """Add the paging options."""
     limited = click.option(
         "--limit",
         type=click.IntRange(1, _ROWS_COUNT_MAX),
@@ -254,7 +254,7 @@ def page_options(command: _Command) -> _Command:
         show_default=True,
         help="How many to show.",
     )
-    follows = click.option("--after", type=TEXT, metavar="ID", help="Go on after this one.")
+    follows = click.option("--after", type=TEXT, metavar="ID", help="Start after this id.")
     return limited(follows(command))
 
 
@@ -286,9 +286,11 @@ def calls(
 
 
 def _tell_of_more(target: Target, page: "JsonValue") -> None:
-    """Say how to go on where a page is not the last one; a script sees the cursor itself."""
+    """Print the command for the next page, if any; JSON contains the cursor."""
     following = page.get("next_after")
     if following is not None and not target.as_json:
         from holon.cli.console.terminal_text import one_line
 
-        click.echo(f"holon: there may be more; go on with --after {one_line(following)}", err=True)
+        click.echo(
+            f"holon: there may be more; continue with --after {one_line(following)}", err=True
+        )

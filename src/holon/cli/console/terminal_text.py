@@ -25,7 +25,7 @@ _WIDE: Final = frozenset({"W", "F"})
 
 
 def plain(text: str) -> str:
-    """Return the text without anything a terminal would obey; lines and tabs stay."""
+    """Remove everything a terminal would interpret, except line breaks and tabs."""
     kept: list[str] = []
     marks_count = 0
     for char in _SEQUENCE.sub("", text.replace("\r\n", "\n")):
@@ -37,17 +37,17 @@ def plain(text: str) -> str:
 
 
 def is_hidden(char: str) -> bool:
-    """Whether a terminal would do something else with this character than show it."""
+    """Whether a terminal would interpret this character instead of showing it."""
     return unicodedata.category(char) in _HIDDEN
 
 
 def one_line(text: str) -> str:
-    """Return the text as plain words on a single line."""
+    """Sanitize a text to a single line."""
     return " ".join(plain(text).split())
 
 
 def fitted(text: str, *, cells_max: int) -> str:
-    """Return as much of a line as fits into so many cells, with an ellipsis where it was cut."""
+    """Truncate a line to a number of cells, with an ellipsis."""
     if cells_of(text) <= cells_max:
         return text
     kept, used = "", 0
@@ -60,7 +60,7 @@ def fitted(text: str, *, cells_max: int) -> str:
 
 
 def cells_of(text: str) -> int:
-    """Return how many cells a line takes."""
+    """Return the width of a line in cells."""
     return sum(_cells(char) for char in text)
 
 

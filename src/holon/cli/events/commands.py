@@ -26,7 +26,7 @@ _level_option = click.option(
     type=click.Choice(_LEVELS),
     default="trace",
     show_default=True,
-    help="Leave out what concerns the operator less than this.",
+    help="Omit events less relevant to the operator than this.",
 )
 _after_option = click.option(
     "--after-seq", type=click.IntRange(0), metavar="SEQ", help="Only events after this one."
@@ -57,7 +57,7 @@ def events() -> None:
     "--order",
     type=click.Choice(["asc", "desc"]),
     show_default="desc; asc with --after-seq",
-    help="From which end: the oldest (asc) or the newest (desc) first.",
+    help="The oldest (asc) or the newest (desc) first.",
 )
 @_level_option
 @_after_option
@@ -65,9 +65,9 @@ def events() -> None:
 def tail(
     target: Target, *, limit: int, order: str | None, max_level: str, after_seq: int | None
 ) -> None:
-    """Show events of an agent, one page of them.
+    """Show a page of an agent's events.
 
-    A page is read first and then narrowed by --max-level, so fewer may be shown than --limit says.
+    --max-level filters the page after it was read, so fewer events than --limit may be shown.
 
     \b
     Examples:
@@ -88,9 +88,11 @@ def tail(
 
 
 @events.command("stream")
-@click.option("--max-events", type=click.IntRange(1), metavar="N", help="End after so many.")
 @click.option(
-    "--all", "of_all", is_flag=True, help="Of every agent; --after-seq counts all events then."
+    "--max-events", type=click.IntRange(1), metavar="N", help="End after this number of events."
+)
+@click.option(
+    "--all", "of_all", is_flag=True, help="Of every agent; --after-seq then counts all events."
 )
 @_level_option
 @_after_option
@@ -98,14 +100,14 @@ def tail(
 def stream(
     target: Target, *, max_events: int | None, of_all: bool, max_level: str, after_seq: int | None
 ) -> None:
-    """Follow the events of an agent, or of all, one JSON object a line.
+    """Follow the events of one or all agents, one JSON object per line.
 
-    Starts after --after-seq, or with what happens next. Goes on across breaks of the connection
-    without losing or repeating an event, until Ctrl-C. (--json changes nothing: this is JSON.)
+    Starts after --after-seq, or with the next event. Reconnects without losing or repeating an
+    event, until Ctrl-C. (The output is always JSON; --json has no effect.)
 
     \b
     Exit codes:
-      0  as many came as were asked for
+      0  --max-events events were received
       1  no runtime runs, events after that number are no longer kept, or the home was restored
          from a backup meanwhile: its events are of another timeline then
 

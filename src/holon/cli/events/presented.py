@@ -21,7 +21,7 @@ _PRESENTED = ("visibility", "category", "title", "summary", "body")
 
 
 class PresentedEvent(NamedTuple):
-    """One event and how it reads."""
+    """An event with its presentation."""
 
     event_seq: int
     ts: str
@@ -30,7 +30,7 @@ class PresentedEvent(NamedTuple):
     answers: str | None = None  # the message a brief is the answer to
 
     def as_json(self) -> "JsonValue":
-        """For a script."""
+        """Return the event as JSON."""
         told = msgspec.to_builtins(self.presented)
         answers = {} if self.answers is None else {"related_message_id": self.answers}
         head = {"event_seq": self.event_seq, "ts": self.ts, "agent_id": self.agent_id}
@@ -38,7 +38,7 @@ class PresentedEvent(NamedTuple):
 
 
 def presented_event(envelope: "JsonValue") -> PresentedEvent:
-    """Return how an event reads."""
+    """Decode an envelope."""
     return PresentedEvent(
         int(envelope["event_seq"]),
         str(envelope["ts"]),

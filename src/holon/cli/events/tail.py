@@ -32,7 +32,7 @@ _SPOKEN: Final = ("brief", "assistant_progress")
     show_default=True,
     help="How many entries to show.",
 )
-@click.option("--follow", "-f", "follows", is_flag=True, help="Go on with what happens next.")
+@click.option("--follow", "-f", "follows", is_flag=True, help="Keep printing new entries.")
 @click.option(
     "--display",
     metavar="MODE",
@@ -42,10 +42,10 @@ _SPOKEN: Final = ("brief", "assistant_progress")
 )
 @agent_options
 def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
-    """Show the newest results of an agent, oldest first.
+    """Show the newest reports of an agent, oldest first.
 
-    With --follow it goes on until Ctrl-C, also across a restart of the runtime. With --json and
-    --follow there is one object a line, else one object with all of them.
+    --follow continues until Ctrl-C, also across a restart of the runtime. --json prints one object,
+    with --follow one object per line.
 
     \b
     Examples:
@@ -62,7 +62,7 @@ def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
             while True:
                 for each in chain(shown, _coming(target, place, mode)):
                     _print(each, as_json=target.as_json)
-                click.echo("holon: the home was restored; this is its newest now", err=True)
+                click.echo("holon: the home was restored; showing its newest entries", err=True)
                 shown, place = _newest(target, limit, mode)
     else:
         answer = {"agent_id": target.agent_id, "events": [each.as_json() for each in shown]}
@@ -73,7 +73,7 @@ def tail(target: Target, *, limit: int, follows: bool, display: str) -> None:
 def _newest(
     target: Target, limit: int, mode: "DisplayMode"
 ) -> tuple[list["PresentedEvent"], "Query"]:
-    """Return what is to be shown, and where to follow from."""
+    """Return the events to show, and the cursor to follow from."""
     from holon.cli.events.presented import presented_event
     from holon.projections.events.presented import shows
 
@@ -93,7 +93,7 @@ def _newest(
 
 
 def _coming(target: Target, place: "Query", mode: "DisplayMode") -> Iterator["PresentedEvent"]:
-    """Yield what happens, until the home is found on another timeline."""
+    """Yield new events, until the epoch of the event log changes."""
     from holon.cli.events.presented import presented_event
     from holon.client.control_client import ControlError
     from holon.client.event_stream import EPOCH_CHANGED, envelope_of, follow

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def transcript(target: Target, *, limit: int, before: int | None) -> None:
     """Show the newest turns of an agent, oldest first.
 
-    Input, answers, tool calls with their results, failures and every attempt at a provider. Long
-    texts are cut; --json holds more of them.
+    Input, answers, tool calls with their results, failures and every provider attempt. Long texts
+    are truncated; --json contains more of them.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def transcript(target: Target, *, limit: int, before: int | None) -> None:
 
 def _lines(page: "JsonValue", agent_id: str) -> Iterator[str]:
     if not page["turns"]:
-        yield f"{agent_id} has had no turn"
+        yield f"{agent_id} has no turns"
     for turn in reversed(page["turns"]):
         yield from _turn_lines(turn)
 
@@ -94,7 +94,7 @@ def _result_lines(result: "JsonValue") -> Iterator[str]:
 
 
 def _attempt_lines(timeline: "JsonValue") -> Iterator[str]:
-    """Attempts are worth a line only when there was more than the one that worked."""
+    """Return the attempts of a round, unless a single one succeeded."""
     from holon.cli.console.output import cell_text
 
     attempts = (timeline or {}).get("attempts") or ()

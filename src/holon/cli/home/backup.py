@@ -26,23 +26,22 @@ _SHOWN_MAX = 10
 @click.option(
     "--with-secrets",
     is_flag=True,
-    help="Take provider credentials and the key of triggers along; keep the file like them.",
+    help="Include provider credentials and the trigger key; protect the file accordingly.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace FILE when it is there.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing FILE.")
 @json_option
 def backup(file: Path, home: Path, with_secrets: bool, overwrite: bool, as_json: bool) -> None:
-    """Make a backup of a home in one FILE, also while its service runs.
+    """Back up a home into one FILE, also while its service runs.
 
-    FILE (tar, mode 0600) holds the database as of one moment, the configuration, the agents' homes
-    with their guidance, memory and skills, and your templates and skills (~/.agents). The copy is
-    checked before it is called a backup. Left out: the control token, logs, what commands printed,
-    and, without --with-secrets, provider credentials and the key of triggers. Links are not
-    followed.
+    FILE (tar, mode 0600) holds a snapshot of the database, the configuration, the agents' homes
+    with their instructions, memory and skills, and your templates and skills (~/.agents). The copy
+    is checked before FILE is created. Not included: the control token, logs, command output, and,
+    without --with-secrets, provider credentials and the trigger key. Links are not followed.
 
     \b
     Exit codes:
-      0  FILE is a whole backup that was checked
-      1  it could not be made: the database is not sound, there is no room, FILE is there; no file
+      0  FILE is a complete, checked backup
+      1  it failed: the database is damaged, the disk is full, or FILE exists; no file
          was left
       2  there is no database, it is not Holon's, or another Holon wrote it
 
@@ -77,22 +76,21 @@ def backup(file: Path, home: Path, with_secrets: bool, overwrite: bool, as_json:
 @click.argument("file", type=PathParam(path_type=Path))
 @home_option
 @click.option(
-    "--replace", is_flag=True, help="Put it in the place of a home; the old one is kept beside it."
+    "--replace", is_flag=True, help="Replace an existing home; the old one is renamed and kept."
 )
 @json_option
 def restore(file: Path, home: Path, replace: bool, as_json: bool) -> None:
-    """Make a home of a backup: all of it, or nothing.
+    """Restore a home from a backup, completely or not at all.
 
-    The home must be empty, or not there. With --replace one that is there is kept beside the new
-    one under another name; a home in use is never replaced. Every file is compared with the
-    manifest, and the database is checked. The restored home is another timeline: those who follow
-    its events are told to begin anew. Templates and skills of the user are put under
-    HOME/user-files.
+    The home must be empty or missing. With --replace an existing one is renamed and kept; a home in
+    use is never replaced. Every file is compared with the manifest, and the database is checked.
+    The event log of the restored home starts a new epoch, so that readers of its events start over.
+    Templates and skills of the user are restored to HOME/user-files.
 
     \b
     Exit codes:
-      0  the home is there
-      2  FILE is no whole backup, or the home is in use or not empty; nothing was restored
+      0  the home is restored
+      2  FILE is not a complete backup, or the home is in use or not empty; nothing was restored
 
     \b
     Examples:
@@ -121,14 +119,14 @@ def restore(file: Path, home: Path, replace: bool, as_json: bool) -> None:
 
 
 class _Progress:
-    """Says how far long work is, each tenth of the way once."""
+    """Prints progress in steps of ten percent."""
 
     def __init__(self, *, is_silent: bool) -> None:
         self._is_silent = is_silent
         self._said: tuple[str, int] | None = None
 
     def show(self, what: str, done: int, total: int) -> None:
-        """Take note of how far it is."""
+        """Update the progress."""
         tenth = 10 * done // total if total else done // 1_000
         if self._is_silent or (what, tenth) == self._said:
             return

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def debug() -> None:
-    """Look into a home without touching it.
+    """Inspect a home without changing it.
 
     \b
     Examples:
@@ -39,8 +39,8 @@ def debug() -> None:
 def check(home: Path, as_json: bool) -> None:
     """Check the twelve invariants of a database, read-only.
 
-    Safe while a host is running, and on a copy of a home. Prints how much was checked, or one line
-    per violation: the invariant, whom it is about, and what is wrong.
+    Safe while a host is running, and on a copy of a home. Prints what was checked, or one line per
+    violation: invariant, subject and detail.
 
     \b
     Exit codes:
@@ -97,7 +97,7 @@ def _checked(home: Path, *, as_json: bool) -> "CheckReport":
     type=click.IntRange(1, 100_000),
     default=5_000,
     show_default=True,
-    help="How many of the agent's newest events to read for them.",
+    help="How many of the agent's newest events to read.",
 )
 @click.option(
     "--agent",
@@ -106,19 +106,19 @@ def _checked(home: Path, *, as_json: bool) -> "CheckReport":
     shell_complete=complete_agent,
     default="main",
     show_default="$HOLON_AGENT_ID, or main",
-    help="The agent that is meant.",
+    help="The agent.",
 )
 @home_option
 @json_option
 def latency(home: Path, as_json: bool, agent: str, limit: int, events_limit: int) -> None:
-    """Say where the time of an agent's newest turns went.
+    """Show where the time of an agent's newest turns was spent.
 
-    Waiting in the queue, building context, the provider, tools, and cleaning up; all of it from
-    the agent's durable events, read-only, whether or not a runtime runs.
+    Queue, context, provider, tools and cleanup, computed from the agent's stored events; read-only,
+    with or without a running runtime.
 
     \b
     Exit codes:
-      0  here it is
+      0  success
       1  the database cannot be read
       2  there is no database, it is not Holon's, or a newer Holon wrote it
 
@@ -144,22 +144,22 @@ def latency(home: Path, as_json: bool, agent: str, limit: int, events_limit: int
 @click.option("--full", is_flag=True, help="Show the text of every section, not only its size.")
 @agent_options
 def prompt_frame(target: Target, text: str | None, full: bool) -> None:
-    """Show the prompt an agent would be given now; nothing is sent.
+    """Show the prompt an agent would get now; nothing is sent.
 
-    With TEXT it is the prompt for these words of yours; without, for the message of the running
-    turn, or the next one in the queue. Sections come in the order they are sent, each with its
-    size, how long it stays the same, whether a cached prefix ends there, and what became of it:
-    full, compact, truncated or omitted, and why.
+    With TEXT it is the prompt for this text; without, for the message of the running turn or the
+    next one in the queue. Sections are listed in the order they are sent, each with its size, its
+    stability, whether a cached prefix ends there, and its outcome: full, compact, truncated or
+    omitted, with the reason.
 
     \b
     Exit codes:
-      0  here it is
+      0  success
       1  no runtime runs, or it has no such agent
       2  TEXT is empty
 
     \b
     With --json: one object with agent_home, workspace_id, workspace_anchor, execution_root, cwd,
-    execution_policy, loaded_instructions (where guidance came from), tools, budget, history, cache,
+    execution_policy, loaded_instructions (sources of guidance), tools, budget, history, cache,
     sections (with their text) and over_budget.
 
     \b
@@ -179,7 +179,7 @@ def prompt_frame(target: Target, text: str | None, full: bool) -> None:
 
 
 def _prompt_lines(view: "JsonValue", *, full: bool) -> list[str]:
-    """Return what surrounds a prompt, a row for each section, and their texts if asked for."""
+    """Return the sections of a prompt frame as rows, with their texts if requested."""
     from holon.cli.console.output import Column, fact_lines, indented, record_lines
 
     columns = (

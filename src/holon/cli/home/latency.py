@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 
-from holon.adapters.sqlite.check.untouched import open_untouched
+from holon.adapters.sqlite.check.untouched import untouched_reads
 from holon.adapters.sqlite.database.home_lock import database_path
 from holon.adapters.sqlite.reads import SqliteReads
 from holon.cli.console.output import Column, screen_cells, table_lines
@@ -25,13 +25,11 @@ _PARTS: Final = ("queue_wait", "context_build", "provider", "tools", "cleanup")
 
 
 def read_latency(home: Path, agent: str, *, limit: int, events_limit: int) -> LatencyReport:
-    """Return where the time of the agent's newest turns went, by its newest events."""
+    """Return the latency of the agent's newest turns, from its newest events."""
     agent_id = parse_agent_id(agent)
 
     async def read() -> LatencyReport:
-        with open_untouched(database_path(home)) as connection:
-            connection.execute("commit")  # the reads begin a transaction of their own
-            reads = SqliteReads(connection)
+        with untouched_reads(database_path(home)) as reads:
             if await reads.agents.agent(agent_id) is None:
                 raise RefusedError(refuse_unknown(agent_id))
             newest = await _newest_events(reads, agent_id, events_limit)

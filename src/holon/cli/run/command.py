@@ -35,7 +35,7 @@ _DIRECTORY: Final = PathParam(exists=True, file_okay=False, resolve_path=True)
 
 
 class RunFlags(TypedDict):
-    """The flags, as click hands them over."""
+    """The options as click passes them."""
 
     agent: str | None
     create_agent: bool
@@ -58,11 +58,13 @@ class RunFlags(TypedDict):
     shell_complete=complete_agent,
     help="Who is asked.  [default: an agent made for this run]",
 )
-@click.option("--create-agent", is_flag=True, help="Make the agent named by --agent if need be.")
+@click.option(
+    "--create-agent", is_flag=True, help="Create the agent named by --agent if it does not exist."
+)
 @click.option(
     "--template",
     shell_complete=complete_template,
-    help="The template a new agent is made from; needs --create-agent.",
+    help="The template of a new agent; needs --create-agent.",
 )
 @click.option(
     "--model",
@@ -74,7 +76,7 @@ class RunFlags(TypedDict):
     "--max-turns",
     "rounds_max",
     type=click.IntRange(min=1),
-    help="Ask the model at most so many times.",
+    help="Limit the number of model requests.",
 )
 @click.option(
     "--allow-trial-tools",
@@ -86,21 +88,21 @@ class RunFlags(TypedDict):
     "wait_for_tasks",
     flag_value=False,
     default=True,
-    help="End when the agent first rests, and leave its background tasks running.",
+    help="End when the agent first sleeps, and leave its background tasks running.",
 )
 @click.option(
     "--trust",
     type=click.Choice(TRUST_CHOICES),
     default=TRUST_CHOICES[0],
     show_default=True,
-    help="What TEXT is worth: your own word, or less.",
+    help="The trust level of TEXT: your own, or lower.",
 )
 @click.option(
     "--workspace-root",
     envvar="HOLON_WORKSPACE_DIR",
     type=_DIRECTORY,
     show_default="--cwd, or the agent's own home",
-    help="What commands and patches may touch.",
+    help="The directory commands and patches work in.",
 )
 @click.option(
     "--cwd",
@@ -111,25 +113,25 @@ class RunFlags(TypedDict):
 @home_option
 @json_flag
 def run(text: str, **flags: Unpack[RunFlags]) -> None:
-    """Ask an agent one thing and print what it says when it has come to rest.
+    """Send one prompt to an agent and print its answer when it has finished.
 
-    Without --agent the run gets an agent of its own, which is archived when nothing is left to do.
-    A named agent keeps its history under HOLON_HOME: the next run goes on from there. The run waits
-    for the agent's background tasks. The text - is read from stdin.
+    Without --agent the run uses a temporary agent, which is archived when no work is left. A named
+    agent keeps its history under HOLON_HOME, and the next run continues it. The run waits for the
+    agent's background tasks. The text - is read from stdin.
 
-    Ctrl-C ends the turn and the run; the agent keeps what it has done, its background tasks keep
-    running, and it can be asked again. A second Ctrl-C ends at once.
+    Ctrl-C aborts the turn and the run; the agent keeps its state, its background tasks keep
+    running, and it can be prompted again. A second Ctrl-C ends the process at once.
 
     \b
     Exit codes:
-      0    the agent completed what it was asked
+      0    the agent completed the prompt
       1    the run failed, the model cannot be used, or the rounds are used up; the reason
            is on stderr, and under failure_artifact with --json
       2    the command could not run: bad usage, settings that cannot be read, a home that
            is in use
       3    the agent waits for your answer, or for what waiting_reason says with --json;
            work_left means that it is not done
-      130  stopped with Ctrl-C
+      130  interrupted with Ctrl-C
 
     \b
     Examples:
@@ -184,13 +186,13 @@ def _order(text: str, flags: RunFlags) -> "RunRequest":
 
     require_unicode(text)
     if not text.strip():
-        raise BadInputError("TEXT is empty", hint='say what to do: holon run "…"')
+        raise BadInputError("TEXT is empty", hint='give a text: holon run "…"')
     _check_new_agent(flags)
     agent, cwd, root = flags["agent"], flags["cwd"], flags["workspace_root"]
     if cwd is not None and root is not None and not Path(cwd).is_relative_to(root):
         raise BadInputError(
             f"--cwd {cwd} is not inside the workspace root {root}",
-            hint="choose a directory inside it, or leave out the workspace root",
+            hint="choose a directory inside it, or omit --workspace-root",
         )
     return RunRequest(
         text=text,
@@ -210,11 +212,9 @@ def _check_new_agent(flags: RunFlags) -> None:
     from holon.model.errors import BadInputError
 
     if flags["create_agent"] and flags["agent"] is None:
-        raise BadInputError("--create-agent makes a named agent", hint="name it with --agent")
+        raise BadInputError("--create-agent needs a name", hint="add --agent NAME")
     if flags["template"] is not None and not flags["create_agent"]:
-        raise BadInputError(
-            "--template is for a new agent", hint="add --agent NAME --create-agent to make one"
-        )
+        raise BadInputError("--template is for a new agent", hint="add --agent NAME --create-agent")
     if flags["template"] is not None:
         parse_selector(flags["template"])
 
@@ -250,12 +250,12 @@ def _show_failure(error: "HolonError") -> None:
 
 
 def _tell_how_to_go_on(end: "RunOutcome") -> None:
-    """Say what is left to do, when something is."""
+    """Print the work that is left, if any."""
     from holon.cli.console.terminal_text import one_line
 
     said = _left_over(end)
     if said is not None:
-        click.echo(f"holon: {said}; it keeps what it has done. Go on with:", err=True)
+        click.echo(f"holon: {said}; its state is kept. Continue with:", err=True)
         again = with_home(f'holon run --agent {end.result.agent_id} "…"')
         click.echo(f"       {again}", err=True)
     for task in end.running:
@@ -270,13 +270,13 @@ def _left_over(end: "RunOutcome") -> str | None:
     if end.stopped_by is not None:
         return "the agent was stopped"
     if end.result.final_status is FinalStatus.MAX_TURNS_EXCEEDED:
-        return "the agent was not done"
+        return "the agent had work left"
     if end.result.final_status is not FinalStatus.WAITING:
         return None
     if end.result.waiting_reason == WaitingReason.AWAITING_OPERATOR_INPUT:
         return "the agent waits for your answer"
     if end.result.waiting_reason == WORK_LEFT:
-        return "the agent is not done: work is left"
+        return "work is left"
     return f"the agent waits ({end.result.waiting_reason or 'for its turn'})"
 
 

@@ -59,7 +59,7 @@ STOP_SIGNALS: Final = {
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run is to do."""
+    """The request of a run."""
 
     text: str
     agent_id: AgentId | None = None
@@ -73,7 +73,7 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. `stopped_by` is the signal that ended it; `running` are tasks that go on."""
+    """The outcome. `stopped_by` is the signal that ended it; `running` are remaining tasks."""
 
     result: RunResult
     stopped_by: signal.Signals | None = None
@@ -81,7 +81,7 @@ class RunOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RunHooks(msgspec.Struct, kw_only=True):
-    """The hooks of a host, for one of its agents."""
+    """The host hooks of a run, limited to its agent."""
 
     view: "RunView"
     allowance: RoundLimit
@@ -111,7 +111,7 @@ class _RunHooks(msgspec.Struct, kw_only=True):
 
 
 async def carry_out(settings: "Settings", order: RunRequest, view: "RunView") -> RunOutcome:
-    """Run the order in the home these settings are of; raises the HolonError that prevented it."""
+    """Carry out the request in the home of these settings; raises HolonError."""
     attention = _RunHooks(
         view=view,
         allowance=RoundLimit(rounds_max=order.rounds_max),
@@ -143,7 +143,7 @@ async def carry_out(settings: "Settings", order: RunRequest, view: "RunView") ->
 
 
 class _Session(msgspec.Struct):
-    """The run, while its host is up."""
+    """A run within its open host."""
 
     host: Host
     order: RunRequest
@@ -200,7 +200,7 @@ class _Session(msgspec.Struct):
         view = self.attention.view
         view.close()
         _end_at_the_next(self.attention, self.commands)
-        click.echo("holon: stopping (once more ends at once)", err=True)
+        click.echo("holon: stopping (press again to end at once)", err=True)
         try:
             await self.host.control.abort_run(agent_id)
         except RefusedError as refused:
@@ -210,7 +210,7 @@ class _Session(msgspec.Struct):
 
 @asynccontextmanager
 async def _stoppable(note: Callable[[signal.Signals], None]) -> AsyncIterator[None]:
-    """Break the block off when a signal asks for it."""
+    """Cancel the block on a signal."""
     async with anyio.create_task_group() as watching:
         await watching.start(_cancel_on_signal, watching.cancel_scope, note)
         yield
@@ -240,7 +240,7 @@ async def _refreshed(view: "RunView") -> AsyncIterator[None]:
 
 
 def _end_at_the_next(attention: _RunHooks, commands: Path) -> None:
-    """Let the next signal end the process where it stands; what is durable stays durable."""
+    """End the process immediately on the next signal; durable state is kept."""
     from holon.adapters.exec.end_now import end_now  # now: a handler had better import nothing
 
     call = attention.under_way

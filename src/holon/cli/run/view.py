@@ -50,61 +50,61 @@ _UP: Final = "\x1b[1A"
 
 
 class RunView(Protocol):
-    """Whoever watches a run."""
+    """Shows the progress of a run."""
 
     def growing(self, agent_id: AgentId, progress: AnswerProgress) -> None:
-        """The model has said a little more."""
+        """Update the growing answer."""
         ...
 
     def began(self, call: ToolCallRecord) -> None:
-        """A tool call begins."""
+        """Show the start of a tool call."""
         ...
 
     def told(self, event: Event) -> None:
-        """Something became durable."""
+        """Show a durable event."""
         ...
 
     async def keep_fresh(self) -> None:
-        """Keep what is shown up to date, until cancelled."""
+        """Redraw until cancelled."""
         ...
 
     def close(self) -> None:
-        """Take away what is not there to stay."""
+        """Remove temporary output."""
         ...
 
 
 class NoView:
-    """Nothing is shown."""
+    """Shows nothing."""
 
     def growing(self, agent_id: AgentId, progress: AnswerProgress) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def began(self, call: ToolCallRecord) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def told(self, event: Event) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     async def keep_fresh(self) -> None:
-        """There is nothing to keep."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing to take away."""
+        """Do nothing."""
 
 
 class LineView(NoView):
-    """One line a step, for pipes and logs."""
+    """Prints one line per step, for pipes and logs."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._activity = Activity()
 
     def began(self, call: ToolCallRecord) -> None:
-        """Say what begins."""
+        """Print the step of a call."""
         self._say(self._activity.began(call))
 
     def told(self, event: Event) -> None:
-        """Say what happened, if it is worth a line."""
+        """Print the step of an event, if it is one."""
         step = self._activity.told(event)
         if step is not None:
             self._say(step)
@@ -115,7 +115,7 @@ class LineView(NoView):
 
 
 class LiveView:
-    """Two lines that change in place."""
+    """Redraws two lines in place."""
 
     def __init__(
         self, out: TextIO, clock: Clock, *, cells: Callable[[], int] | None = None
@@ -128,26 +128,26 @@ class LiveView:
         self._shown: tuple[str, ...] = ()
 
     def growing(self, agent_id: AgentId, progress: AnswerProgress) -> None:
-        """Note it; the next redraw shows it."""
+        """Store it for the next redraw."""
         self._activity.growing(progress)
 
     def began(self, call: ToolCallRecord) -> None:
-        """Show what begins, at once."""
+        """Show the step of a call at once."""
         self._activity.began(call)
         self.draw()
 
     def told(self, event: Event) -> None:
-        """Note it; the next redraw shows it."""
+        """Store it for the next redraw."""
         self._activity.told(event)
 
     async def keep_fresh(self) -> None:
-        """Redraw while the run goes on."""
+        """Redraw periodically until cancelled."""
         while True:
             self.draw()
             await self._clock.sleep_until(self._clock.now() + timedelta(milliseconds=REDRAW_MS))
 
     def draw(self) -> None:
-        """Show how things stand, if that is news."""
+        """Redraw if something changed."""
         cells_max = max(1, self._cells() - 1)
         lines = tuple(fitted(line, cells_max=cells_max) for line in self._lines())
         if lines == self._shown:
@@ -157,7 +157,7 @@ class LiveView:
         self._shown = lines
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Clear the lines."""
         self._out.write(self._erased())
         self._out.flush()
         self._shown = ()
@@ -179,7 +179,7 @@ class LiveView:
 
 
 def view_for(out: TextIO, clock: Clock, *, terminal_kind: str | None) -> RunView:
-    """Return the view that suits where stderr goes."""
+    """Return the view for the kind of stderr."""
     if out.isatty() and terminal_kind not in (None, "", "dumb"):
         return LiveView(out, clock)
     return LineView(out)
@@ -206,7 +206,7 @@ def _short(count: int) -> str:
 
 
 class Activity:
-    """A run, as far as it has come."""
+    """The current activity of a run."""
 
     def __init__(self) -> None:
         self.doing = THINKING
@@ -216,7 +216,7 @@ class Activity:
         self._tasks: dict[TaskId, str] = {}
 
     def growing(self, progress: AnswerProgress) -> None:
-        """The model has said a little more."""
+        """Update the growing answer."""
         match progress:
             case TextGrew():
                 self.doing = "answering"
@@ -226,14 +226,14 @@ class Activity:
                 self.doing = f"preparing {one_line(name)}"
 
     def began(self, call: ToolCallRecord) -> str:
-        """Return the step a call begins."""
+        """Return the step of a starting call."""
         self.doing = _step_of(call)
         if call.name == "ExecCommand":
             self._last_command = _command_in(call.input)
         return self.doing
 
     def told(self, event: Event) -> str | None:
-        """Return the step an event tells of, if it is one."""
+        """Return the step of an event, or None."""
         match event:
             case ProviderRoundCompleted(token_usage=usage):
                 self.rounds_count += 1

@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class AccessFlags(TypedDict):
-    """The flags, as click hands them over."""
+    """The options as click passes them."""
 
     access: str | None
     listen: str | None
@@ -39,7 +39,7 @@ _OPTIONS = (
         "--access",
         type=click.Choice(["local", "tunnel", "lan", "tailnet"]),
         show_default="local",
-        help="From where the control plane is meant to be reached.",
+        help="From where the control API is reachable.",
     ),
     click.option(
         "--listen",
@@ -49,19 +49,19 @@ _OPTIONS = (
         help="Where to listen.",
     ),
     click.option("--host", help="The address to listen on."),
-    click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes a free one."),
+    click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 selects a free one."),
     click.option(
         "--advertise",
         metavar="URL",
-        help="How others reach it. Trigger URLs begin with it, unless HOLON_CALLBACK_BASE_URL"
-        " says otherwise.",
+        help="The address for external callers. Trigger URLs begin with it, unless"
+        " HOLON_CALLBACK_BASE_URL is set.",
     ),
-    click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The token callers need."),
+    click.option("--token", envvar="HOLON_CONTROL_TOKEN", help="The control token."),
     click.option(
         "--token-file",
         type=PathParam(dir_okay=False, path_type=Path),
         show_default="<home>/run/token, made on the first start",
-        help="The file that holds it.",
+        help="The file with the control token.",
     ),
     click.option(
         "--workspace-root",
@@ -75,26 +75,26 @@ _OPTIONS = (
         envvar="HOLON_AGENT_ID",
         shell_complete=complete_agent,
         show_default="main",
-        help="Who is meant when nobody is named.",
+        help="The default agent.",
     ),
     click.option(
         "--log-level",
         type=click.Choice(["debug", "info", "warning", "error"]),
         show_default="runtime.log_level, which is info",
-        help="From which level on lines are written into the log.",
+        help="The minimum level of log entries.",
     ),
 )
 
 
 def access_options(command: _Command) -> _Command:
-    """Let the command be told where to listen and for whom."""
+    """Add the access options to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def is_told(ctx: click.Context) -> bool:
-    """Whether the command line says anything about access; a variable is no such word."""
+    """Whether the command line has an access option; environment variables do not count."""
     return any(
         ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
         for name in AccessFlags.__annotations__
@@ -102,7 +102,7 @@ def is_told(ctx: click.Context) -> bool:
 
 
 def serve_request(flags: AccessFlags, known: "RecordedOptions | None" = None) -> "ServeRequest":
-    """What the flags ask for; what they leave open is as it is known from before."""
+    """Return the access request; missing options keep their recorded values."""
     from dataclasses import replace
 
     from holon.model.values import parse_agent_id
@@ -153,7 +153,7 @@ def _with_access(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
 
 
 def _one_address(flags: AccessFlags) -> tuple[str | None, str | None, int | None]:
-    """Where to listen: a whole address, or a host and a port; an option outdoes the variable."""
+    """Return where to listen: an address, or host and port; options override variables."""
     from holon.serve.access_plan import split_address
 
     listen, host, port = flags["listen"], flags["host"], flags["port"]
@@ -184,22 +184,22 @@ def _with_token(before: "ServeRequest", flags: AccessFlags) -> "ServeRequest":
 
 
 def warn_of_token() -> None:
-    """Say that a token among the arguments is no secret any more."""
+    """Warn that a token among the arguments is visible to other users."""
     ctx = click.get_current_context(silent=True)
     if ctx is None or ctx.get_parameter_source("token") is not ParameterSource.COMMANDLINE:
         return
     click.echo(
-        "holon: every user of this machine can read --token in the list of processes;"
-        " use --token-file or HOLON_CONTROL_TOKEN, and another token",
+        "holon: every user of this machine can see --token in the process list;"
+        " use a new token with --token-file or HOLON_CONTROL_TOKEN",
         err=True,
     )
 
 
 def _one_token(flags: AccessFlags) -> tuple[str | None, Path | None]:
-    """The token or its file; a file that was named is stronger than a variable."""
+    """Return the token or its file; a file option overrides a variable."""
     token, file = flags["token"], flags["token_file"]
     if token is None or file is None:
         return token, file
     if _is_variable("token"):
         return None, file
-    raise click.UsageError("--token and --token-file contradict each other; give one of them")
+    raise click.UsageError("give --token or --token-file, not both")

@@ -30,7 +30,7 @@ _wait_option = click.option(
     type=click.IntRange(1, 600),
     default=10,
     show_default=True,
-    help="How many seconds it may take to be ready.",
+    help="How many seconds to wait for readiness.",
 )
 
 
@@ -53,17 +53,17 @@ def daemon() -> None:
 @home_option
 @json_option
 def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) -> None:
-    """Start the runtime in the background, unless it runs.
+    """Start the runtime in the background, unless it is running.
 
-    Takes what `holon serve` takes. One that already runs with the same configuration is a success,
-    and so is one that runs with any options when none are given here. One with another
-    configuration is left alone, and so is whatever else is in the way.
+    Accepts the options of `holon serve`. It succeeds if a runtime with the same configuration is
+    already running, or with any configuration if no options are given here. A runtime with another
+    configuration, or another program in its place, is left alone and the command fails.
 
     \b
     Exit codes:
-      0  it runs, as asked
-      1  it does not: see holon daemon logs
-      2  the options or settings cannot be used
+      0  it is running as requested
+      1  it is not running: see holon daemon logs
+      2  the options or settings are invalid
 
     \b
     Examples:
@@ -86,7 +86,7 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
 @click.option(
     "--defaults",
     is_flag=True,
-    help="Take the configured defaults instead of the options of the old process.",
+    help="Use the configured defaults instead of the options of the old process.",
 )
 @access_options
 @_wait_option
@@ -95,12 +95,12 @@ def start(home: Path, as_json: bool, wait_s: int, **flags: Unpack[AccessFlags]) 
 def restart(
     home: Path, as_json: bool, wait_s: int, defaults: bool, **flags: Unpack[AccessFlags]
 ) -> None:
-    """Replace the runtime in the background by a new process.
+    """Restart the runtime in the background as a new process.
 
-    The new one runs with the options of the old one, except those given here. What would keep it
-    from starting is refused before the old one is ended. What agents were doing is cut off and goes
-    on from its last durable step. With --defaults the new one runs with the configured defaults and
-    the options given here, whatever the old one was started with.
+    The new process keeps the options of the old one, except those given here. If it could not
+    start, the command is refused and the old process keeps running. Running work is cut off and
+    continues from its last durable step. With --defaults the new process uses the configured
+    defaults and the options given here only.
 
     \b
     Examples:
@@ -122,15 +122,15 @@ def restart(
 @home_option
 @json_option
 def stop(home: Path, as_json: bool) -> None:
-    """End the runtime in the background; no agent is stopped by it.
+    """Stop the runtime in the background; agents are not stopped.
 
-    It is asked first, and gets a moment to let what runs finish. Only a process that does not
-    listen is told by a signal, and in the end killed.
+    Running work gets a grace period to finish. A process that does not respond is signalled, and
+    finally killed.
 
     \b
     Exit codes:
       0  it does not run (any more)
-      1  it could not be ended, or something else is in its place
+      1  it could not be stopped, or another program is in its place
 
     \b
     Examples:
@@ -148,16 +148,16 @@ def stop(home: Path, as_json: bool) -> None:
 @home_option
 @json_option
 def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
-    """Say whether the runtime runs, and how it is.
+    """Show whether the runtime is running and healthy.
 
-    Whether its configuration matches is said for the options given here, or when none are given,
-    for those it was started with: it differs once the settings have changed.
+    The configuration is compared with the options given here or, without options, with those it was
+    started with: it differs if settings have changed since.
 
     \b
     Exit codes:
-      0  it runs and is well
-      1  it does not run, does not answer, or left files behind
-      2  the options cannot be used
+      0  it is running and healthy
+      1  it is not running, does not respond, or left files behind
+      2  the options are invalid
 
     \b
     Examples:
@@ -191,17 +191,17 @@ def status(home: Path, as_json: bool, **flags: Unpack[AccessFlags]) -> None:
     type=click.IntRange(0, _LINES_MAX),
     default=_LINES_DEFAULT,
     show_default=True,
-    help="How many lines of the log's end to show.",
+    help="How many lines from the end of the log to show.",
 )
-@click.option("--follow", is_flag=True, help="Go on with what is written from now on.")
+@click.option("--follow", is_flag=True, help="Keep printing new lines.")
 @home_option
 @json_option
 def logs(home: Path, as_json: bool, lines_count: int, follow: bool) -> None:
-    """Show the end of the runtime's log, and what failed last.
+    """Show the end of the runtime's log, and the last failures.
 
-    With --json the lines are as they were written: each a JSON object with at, level, event,
-    message, and the ids of what it is about. With --follow as well they are all there is, one a
-    line. Following goes on across restarts, and when the log is moved aside; Ctrl-C ends it.
+    With --json the lines are printed as stored: each a JSON object with at, level, event, message,
+    and ids. With --json and --follow the output consists of these lines only. Following continues
+    across restarts and log rotation; Ctrl-C ends it.
 
     \b
     Examples:
@@ -253,7 +253,7 @@ def _daemon(home: Path, wait_s: int, asked: "ServeRequest") -> "Daemon":
 
 
 def _fingerprint(home: Path, asked: "ServeRequest") -> str | None:
-    """What a start would use; nothing when the settings cannot be read: a status needs none."""
+    """Return the fingerprint of a start, or None if the settings are invalid."""
     from holon.adapters.system.private_file import FileUnusableError
     from holon.config.config_file import BadConfigError
     from holon.config.load_settings import load_settings

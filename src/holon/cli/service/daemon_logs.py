@@ -26,7 +26,7 @@ _UNSAID: Final = frozenset({*_HEAD, "pid", "trace", "logger"})
 
 
 def shown_failure(failure: "LastFailure") -> str:
-    """Return a failure on one line: when, in which phase, what, and where to look further."""
+    """Format a failure on one line: time, phase, message and hint."""
     from holon.cli.console.terminal_text import one_line
 
     when = failure.occurred_at.isoformat(timespec="seconds")
@@ -38,7 +38,7 @@ def shown_failure(failure: "LastFailure") -> str:
 
 
 def made_plain(report: "LogReport") -> "LogReport":
-    """Return the report with lines no terminal obeys."""
+    """Return the report with sanitized lines."""
     from msgspec.structs import replace
 
     from holon.cli.console.terminal_text import plain
@@ -47,7 +47,7 @@ def made_plain(report: "LogReport") -> "LogReport":
 
 
 def print_failures(report: "LogReport") -> None:
-    """Print where things are, and what failed."""
+    """Print the paths and the failures."""
     click.echo(f"log           {report.log_path}")
     click.echo(f"metadata      {report.metadata_path}")
     failed = report.last_failure
@@ -62,7 +62,7 @@ def print_failures(report: "LogReport") -> None:
 
 
 def _unhinted(failure: "LastFailure") -> "LastFailure":
-    """The failure without the advice to look where one is looking."""
+    """Return the failure without the hint to read the log."""
     from msgspec.structs import replace
 
     from holon.adapters.system.failure_files import SEE_LOGS
@@ -81,13 +81,13 @@ def print_lines(report: "LogReport") -> None:
 
 
 def print_line(line: str) -> None:
-    """Print one line of the log for a person."""
+    """Print one line of the log as text."""
     for part in shown_lines(line):
         click.echo(part)
 
 
 def shown_lines(line: str) -> "Iterator[str]":
-    """Yield what a person is shown of one line of the log."""
+    """Yield the text of one line of the log."""
     from holon.cli.console.output import moment
     from holon.cli.console.terminal_text import one_line, plain
 
@@ -116,7 +116,7 @@ def _object_of(line: str) -> dict[str, object] | None:
 
 
 def print_json_line(line: str) -> None:
-    """One object: what stands in the line, or the line itself when it holds none."""
+    """Return the object in the line, or the line itself if it is not JSON."""
     import msgspec
 
     try:
@@ -127,7 +127,7 @@ def print_json_line(line: str) -> None:
 
 
 def follow_log(log: Path, lines_count: int, show: "Callable[[str], None]") -> None:
-    """Show what is written, until interrupted."""
+    """Print new lines until interrupted."""
     from contextlib import closing
 
     from holon.cli.console.runtime_call import until_interrupted

@@ -32,12 +32,12 @@ def serve(
 ) -> None:
     """Run the agents of a home until interrupted.
 
-    Agents work, and the control plane answers, for as long as this process lives. Ctrl-C lets what
-    runs finish for a moment; a second one ends at once. No agent is stopped by it: what was under
-    way goes on when the service comes back. `holon daemon start` does the same in the background.
+    Agents and the control API run as long as this process. Ctrl-C gives running work a grace
+    period; a second one ends at once. Agents are not stopped: interrupted work continues when the
+    service starts again. `holon daemon start` runs the same service in the background.
 
-    With --json one object says where it listens once it is ready. Its log, one JSON object a line,
-    is in <home>/run/daemon.log; `holon daemon logs` shows it.
+    With --json one object with its addresses is printed once it is ready. Its log, one JSON object
+    per line, is <home>/run/daemon.log; `holon daemon logs` shows it.
 
     \b
     Examples:
@@ -79,11 +79,11 @@ def serve(
         raise failed
     if ready_handle is None:
         with _heard_or_not(sys.stderr):
-            click.echo("holon: ended; what was accepted is kept", err=True)
+            click.echo("holon: ended; accepted work is durable", err=True)
 
 
 def _announcer(as_json: bool, ready_handle: int | None) -> "Callable[[RuntimeFacts], None]":
-    """Who is told where it listens; in the background only the log, which the service writes."""
+    """Return where readiness is announced; a background service only writes its log."""
     if ready_handle is not None:
         return lambda facts: None
     return _announce_json if as_json else _announce
@@ -111,7 +111,7 @@ def _announce_json(facts: "RuntimeFacts") -> None:
 
 @contextmanager
 def _heard_or_not(stream: TextIO) -> Iterator[None]:
-    """Let what is said in the block be lost when it cannot be written."""
+    """Ignore output errors in the block."""
     try:
         yield
     except OSError:

@@ -123,7 +123,7 @@ def resume_path(agent_id: AgentId) -> str:
     return f"/control/agents/{agent_id}/resume"
 
 
-def refuse_addressee(agent: AgentState) -> Refusal | None:
+def refuse_recipient(agent: AgentState) -> Refusal | None:
     """Decline a message for an agent that takes none."""
     agent_id = agent.identity.agent_id
     if agent.identity.status is IdentityStatus.ARCHIVED:

@@ -137,14 +137,14 @@ def budget_text(hold: BudgetHold, *, in_turn: bool = False) -> str:
     """The operator's one notice that a budget is used up, before a turn or inside one."""
     stopped = (
         "The turn that was under way stopped between two rounds. What it did is kept, and its"
-        " message is taken up again then.\n"
+        " message is resumed then.\n"
     )
     return (
         f"Paused until {hold.until:%Y-%m-%d %H:%M} UTC: {_used_up(hold)}.\n"
         f"{stopped if in_turn else ''}"
-        "No model turn begins before then, not for your own messages either; they are kept, and the"
-        " agent goes on by itself. Stopping it and every other command work as ever. To go"
-        f" on sooner, raise budget.{hold.scope}.{_setting(hold.measure)} and restart the runtime."
+        "No model turn begins before then, not even for your own messages; they are kept, and the"
+        " agent resumes by itself. Stopping it and all other commands work as usual. To resume"
+        f" sooner, raise budget.{hold.scope}.{_setting(hold.measure)} and restart the runtime."
     )
 
 

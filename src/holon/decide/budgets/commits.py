@@ -11,7 +11,7 @@ from datetime import datetime
 
 from holon.decide.agents.lifecycle import next_status
 from holon.decide.budgets.budget import budget_text
-from holon.decide.budgets.no_progress import given_up_text
+from holon.decide.budgets.no_progress import self_starts_stopped_text
 from holon.decide.wake.hints import waits_ended_by
 from holon.model.agents import AgentSignal, AgentStatus, TurnRateState
 from holon.model.budgets import (
@@ -72,7 +72,9 @@ def hold_message_commit(start: PendingStart, *, until: datetime) -> Commit:
     return start.commit(HoldMessage(agent_id=message.agent_id, message_id=message.id, until=until))
 
 
-def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState) -> Commit:
+def stop_self_starts_commit(
+    start: PendingStart, reentry: Reentry, *, pace: TurnRateState
+) -> Commit:
     """Stop self-started turns, and inform the operator."""
     agent_id = start.message.agent_id
     brief = BriefRecord(
@@ -80,7 +82,7 @@ def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState
         agent_id=agent_id,
         kind=BriefKind.RESULT,
         created_at=start.at,
-        text=given_up_text(pace.self_started_count),
+        text=self_starts_stopped_text(pace.self_started_count),
         workspace_id=start.workspace_id,
         work_item_id=start.snapshot.agent.focus.current_work_item_id,
     )
@@ -91,7 +93,7 @@ def give_up_commit(start: PendingStart, reentry: Reentry, *, pace: TurnRateState
     )
 
 
-def keep_silent_commit(start: PendingStart, reentry: Reentry, *, comes_again: bool) -> Commit:
+def suppress_start_commit(start: PendingStart, reentry: Reentry, *, comes_again: bool) -> Commit:
     """End a message that starts no turn; its content is shown in the next one.
 
     The tick of a timer that comes round again is not: there may be thousands by then.
@@ -99,7 +101,7 @@ def keep_silent_commit(start: PendingStart, reentry: Reentry, *, comes_again: bo
     return start.commit(*_silenced(start, reentry, is_shown=not comes_again))
 
 
-def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
+def pause_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
     """Begin nothing until the budget has room; inform the operator when that is new."""
     agent = start.snapshot.agent
     agent_id = agent.identity.agent_id
@@ -120,7 +122,7 @@ def hold_turns_commit(start: PendingStart, hold: BudgetHold) -> Commit:
     )
 
 
-def extend_hold_commit(
+def extend_pause_commit(
     commit_id: str, snapshot: AgentSnapshot, hold: BudgetHold, *, now: datetime
 ) -> Commit:
     """The budget turned out to be used up for longer."""
@@ -133,7 +135,7 @@ def extend_hold_commit(
     )
 
 
-def release_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: datetime) -> Commit:
+def unpause_turns_commit(commit_id: str, snapshot: AgentSnapshot, *, now: datetime) -> Commit:
     """The budget has room again: messages whose turns it put off may be taken up."""
     agent_id = snapshot.agent.identity.agent_id
     return _review(

@@ -101,7 +101,7 @@ def decide_start(pace: TurnRateState, *, self_started: bool, now: datetime) -> S
     return Start(pace=_with(pace, count=count + 1, at=now))
 
 
-def pace_after(
+def turn_rate_after(
     pace: TurnRateState, *, self_started: bool, moved: bool, now: datetime
 ) -> TurnRateState:
     """What is remembered when a turn has ended."""
@@ -110,12 +110,12 @@ def pace_after(
     return _with(pace, count=pace.self_started_count, at=now)  # holds count from its end
 
 
-def count_anew(agent_id: AgentId) -> UpdateTurnRate:
+def reset_turn_rate(agent_id: AgentId) -> UpdateTurnRate:
     """The change that goes with every operator act on an agent."""
     return UpdateTurnRate(agent_id=agent_id, pace=TurnRateState())
 
 
-def got_somewhere(
+def made_any_progress(
     entries: Iterable[TranscriptEntry], calls: Iterable[RecordedCall], *, mutating: frozenset[str]
 ) -> bool:
     """Whether a turn changed anything, or had an operator interjection."""
@@ -126,13 +126,13 @@ def got_somewhere(
     )
 
 
-def given_up_text(turn_count: int) -> str:
+def self_starts_stopped_text(turn_count: int) -> str:
     """The operator's one notice that self-started turns have stopped."""
     return (
         f"The agent was started {turn_count} times in a row by ticks, timers or follow-ups of its"
-        " own, and nothing came of it. It rests now: no more turns start by themselves, and what"
-        " comes up is kept for its next turn.\n"
-        "What to do: send it a message that says how to go on, complete or block its work items, or"
+        " own, without progress. It rests now: no more turns start by themselves, and new ticks and"
+        " follow-ups are kept for its next turn.\n"
+        "What to do: send it a message with instructions, complete or block its work items, or"
         " cancel its timers. Anything from outside, such as a prompt, a webhook or a finished task,"
         " wakes it as before."
     )

@@ -162,7 +162,7 @@ def memory_events(change: MemoryChange) -> Audited:
 TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
 
 
-def pace_events(change: TurnRateChange) -> Audited:
+def turn_rate_events(change: TurnRateChange) -> Audited:
     """Return the events a change of pace leaves. Counting alone leaves none."""
     match change:
         case UpdateTurnRate(agent_id=agent_id, pace=pace):
@@ -365,7 +365,7 @@ def events_of(change: Change) -> Audited:
         case CreateTrigger() | MoveTrigger() | DeliverTrigger():
             return (trigger_event(change),)
         case UpdateTurnRate() | HoldMessage() | PauseTurns() | UnpauseTurns() | ReviewHolds():
-            return pace_events(change)
+            return turn_rate_events(change)
         case _:
             return _setting_events(change)
 

@@ -57,13 +57,13 @@ class ClockTrust(Record, frozen=True, kw_only=True):
     since_ns: int  # when that began
 
 
-def asked_moments(now: datetime) -> tuple[datetime, ...]:
+def confirmation_moments(now: datetime) -> tuple[datetime, ...]:
     """The moments by which the newest record is to be known at a start, oldest first."""
     step_count = 2 * CLOCK_TRUST_MS // CLOCK_GAP_MS_MAX
     return tuple(now - _STRETCH + number * _GAP_MAX / 2 for number in range(step_count + 1))
 
 
-def borne_out(
+def confirmed_time(
     newest: Sequence[datetime | None], *, oldest: datetime | None, now: datetime
 ) -> datetime:
     """Return how far stored records confirm that it is `now`.
@@ -80,14 +80,14 @@ def borne_out(
     return believed
 
 
-def first_trust(believed: datetime, *, now: datetime, monotonic_ns: int) -> ClockTrust:
+def initial_trust(believed: datetime, *, now: datetime, monotonic_ns: int) -> ClockTrust:
     """Return what a process begins with."""
     lead_micros = to_micros(min(believed, now)) - monotonic_ns // 1_000
     wall = to_micros(now) - monotonic_ns // 1_000
     return ClockTrust(lead_micros=lead_micros, lowest_micros=wall, since_ns=monotonic_ns)
 
 
-def looked(trust: ClockTrust, *, now: datetime, monotonic_ns: int) -> ClockTrust:
+def updated_trust(trust: ClockTrust, *, now: datetime, monotonic_ns: int) -> ClockTrust:
     """Return what is trusted after another reading of both clocks."""
     wall = to_micros(now) - monotonic_ns // 1_000
     lead, lowest = min(trust.lead_micros, wall), min(trust.lowest_micros, wall)
@@ -127,7 +127,7 @@ def runs_to_forget(
     return chosen
 
 
-def tightened(policy: RetentionPolicy) -> RetentionPolicy | None:
+def tighter_policy(policy: RetentionPolicy) -> RetentionPolicy | None:
     """Return a policy that keeps half as much of each agent; None when it keeps the least.
 
     What is kept of each agent, however old, adds up over all agents and can exceed the cap of the
@@ -146,7 +146,7 @@ def _halved(kept: int, least: int) -> int:
     return max(min(kept, least), kept // 2)
 
 
-def let_go_commit(agent: AgentState, oldest: Sequence[MessageId], *, now: datetime) -> Commit:
+def drop_unseen_commit(agent: AgentState, oldest: Sequence[MessageId], *, now: datetime) -> Commit:
     """Show none of these messages any more, and record that."""
     agent_id = agent.identity.agent_id
     let_go = UnseenLetGo(

@@ -3,34 +3,24 @@
 Owns:  a partial reading of shell syntax: which paths a command line names, and from which
        directory.
 Rule 1: the result is for noticing, not for guarding: what cannot be evaluated (a variable, the
-        output of another command) names no path, and no command is refused because of it. An
-        unquoted pattern is reported as a pattern: the caller, who knows the files, matches it.
-Rule 2: quotes, escapes, `~`, variables with a known value, `cd` and sub-shells are followed; so is
-        a command inside a quoted word.
+        output of another command) names no path, and no command is refused because of it.
+Rule 2: `cd`, sub-shells, `~` and variables with a known value are followed, and so is a command
+        inside a quoted word. Whether a word was quoted is not remembered: a command that quotes `~`
+        or a pattern by mistake fails, and only commands that succeeded are read.
 """
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from holon.model.limits import SKILL_COMMAND_CHARS_MAX
 from holon.model.record import Record
 
-_TOKEN: Final = re.compile(
-    r"""(?P<space>[ \t\r]+|\\\n)
-    |(?P<open>\$?\()
-    |(?P<close>\))
-    |(?P<end>[;&|\n`])
-    |(?P<redirect>[<>])
-    |'(?P<single>[^']*)'
-    |"(?P<double>(?:[^"\\]|\\.)*)"
-    |\\(?P<escaped>.)
-    |\$\{?(?P<variable>[A-Za-z_][A-Za-z0-9_]*)\}?
-    |(?P<plain>[^\s;&|()<>'"\\$`]+|.)""",
-    re.VERBOSE | re.DOTALL,
-)
-_IN_QUOTES: Final = re.compile(r"\\([\"\\$`])|\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?|\$\(|`")
+_REDIRECTS: Final = frozenset("<>")
+_SEPARATORS: Final = ";&|()<>`\n"
+_VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 _UNKNOWN: Final = "\0"  # in no path
 _NESTED: Final = re.compile(r"[\s'\"()=,]")
 _WILD: Final = re.compile(r"[*?\[]")
@@ -51,146 +41,83 @@ class Surroundings(Record, frozen=True, kw_only=True):
     cwd: str
     variables: Mapping[str, str] = {}
 
-    @property
-    def home(self) -> str | None:
-        """What `~` stands for."""
-        return self.variables.get("HOME")
-
 
 def named_paths(command: str, around: Surroundings) -> Iterator[NamedPath]:
     """Yield the absolute paths a command line may name, in order, some more than once."""
-    yield from _Reading(around).paths(command[:SKILL_COMMAND_CHARS_MAX], depth=0)
+    yield from _paths(command[:SKILL_COMMAND_CHARS_MAX], around.cwd, around.variables, depth=0)
 
 
-class _Word:
-    """A word under construction."""
+def _paths(
+    text: str, cwd: str | None, variables: Mapping[str, str], *, depth: int
+) -> Iterator[NamedPath]:
+    outer: list[str | None] = []  # the directories of the shells around this one
+    words: list[str] = []
+    for token in _tokens(text):
+        if token[0] not in _SEPARATORS:
+            words.append(token)
+        elif not _REDIRECTS.issuperset(token):  # what follows a redirection is one more word
+            expanded = [_expanded(word, cwd, variables) for word in words]
+            if expanded and expanded[0] in _MOVES:
+                cwd = _moved(cwd, expanded[1:], variables)
+            else:
+                yield from _of_command(expanded, cwd)
+                if depth < _NESTING_COUNT_MAX:
+                    for word in filter(_NESTED.search, words):
+                        yield from _paths(word, cwd, variables, depth=depth + 1)
+            words = []
+            for mark in token:
+                if mark == "(":
+                    outer.append(cwd)
+                elif mark == ")" and outer:
+                    cwd = outer.pop()
 
-    def __init__(self) -> None:
-        self.text = ""
-        self.quoted: list[str] = []
-        self.is_begun = False
-        self.is_pattern = False
 
-    def add(self, text: str) -> None:
-        self.text += text
-        self.is_begun = True
+def _tokens(text: str) -> Iterator[str]:
+    """Yield words and runs of separators; a last separator ends the last command."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
+    lexer.whitespace, lexer.commenters, lexer.whitespace_split = " \t\r", "", True
+    in_comment = False
+    try:
+        for token in filter(None, lexer):
+            in_comment = "\n" not in token and (in_comment or token.startswith("#"))
+            if not in_comment:
+                yield token
+    except ValueError:  # a quote that is not closed: the shell would have failed
+        pass
+    yield "\n"
 
 
-class _Reading:
-    """One pass over a command line."""
+def _expanded(word: str, cwd: str | None, variables: Mapping[str, str]) -> str:
+    home = variables.get("HOME", _UNKNOWN)
+    if word.startswith("~"):
+        word = f"{home}{word[1:]}" if word == "~" or word.startswith("~/") else _UNKNOWN
+    known = {**variables, "PWD": cwd or _UNKNOWN}
+    return _VARIABLE.sub(lambda found: known.get(found[1], _UNKNOWN), word)
 
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._cwd: str | None = around.cwd
-        self._outer: list[str | None] = []
-        self._words: list[_Word] = []
-        self._word = _Word()
 
-    def paths(self, command: str, *, depth: int) -> Iterator[NamedPath]:
-        """Yield the paths of one text; commands in its quoted words are read too."""
-        place = 0
-        while place < len(command):
-            if command[place] == "#" and not self._word.is_begun:
-                end = command.find("\n", place)
-                place = len(command) if end < 0 else end
-                continue
-            token = _TOKEN.match(command, place)
-            assert token is not None, "the last alternative takes any character"
-            place = token.end()
-            yield from self._take(token, depth)
-        yield from self._end_command(depth)
+def _moved(cwd: str | None, words: list[str], variables: Mapping[str, str]) -> str | None:
+    """Return the directory after a `cd`; nothing when that is not known, as after `cd -`."""
+    named = [word for word in words if not word.startswith("-")]
+    if words and not named:
+        return None
+    return _absolute(named[0] if named else variables.get("HOME", _UNKNOWN), cwd)
 
-    def _take(self, token: re.Match[str], depth: int) -> Iterator[NamedPath]:
-        kind, text = token.lastgroup, token.group(token.lastgroup or 0)
-        match kind:
-            case "space" | "redirect":
-                self._end_word()
-            case "end":
-                yield from self._end_command(depth)
-            case "open":
-                yield from self._end_command(depth)
-                self._outer.append(self._cwd)
-            case "close":
-                yield from self._end_command(depth)
-                self._cwd = self._outer.pop() if self._outer else self._cwd
-            case _:
-                self._grow(kind or "plain", text)
 
-    def _grow(self, kind: str, text: str) -> None:
-        word = self._word
-        match kind:
-            case "variable":
-                word.add(self._value(text))
-            case "double":
-                word.quoted.append(text)
-                word.add(_IN_QUOTES.sub(self._inside, text))
-            case "single":
-                word.quoted.append(text)
-                word.add(text)
-            case "plain":
-                is_home = text.startswith("~") and not word.is_begun
-                word.add(self._from_home(text) if is_home else text)
-                word.is_pattern = word.is_pattern or _WILD.search(text) is not None
-            case _:
-                word.add(text)
-
-    def _inside(self, match: re.Match[str]) -> str:
-        if match.group(1) is not None:
-            return match.group(1)
-        return self._value(match.group(2)) if match.group(2) is not None else _UNKNOWN
-
-    def _value(self, variable: str) -> str:
-        if variable == "PWD":
-            return self._cwd or _UNKNOWN
-        return self._around.variables.get(variable, _UNKNOWN)
-
-    def _from_home(self, text: str) -> str:
-        home, rest = self._around.home, text[1:]
-        is_own = home is not None and (not rest or rest.startswith("/"))
-        return f"{home}{rest}" if is_own else _UNKNOWN
-
-    def _end_word(self) -> None:
-        if self._word.is_begun:
-            self._words.append(self._word)
-            self._word = _Word()
-
-    def _end_command(self, depth: int) -> Iterator[NamedPath]:
-        self._end_word()
-        words, self._words = self._words, []
-        if words and words[0].text in _MOVES:
-            self._move(words[1:])
-            return
-        for place, word in enumerate(words):
-            yield from self._paths_in(word, is_program=place == 0)
-            if depth < _NESTING_COUNT_MAX:
-                yield from self._nested(word, depth)
-
-    def _move(self, words: list[_Word]) -> None:
-        named = [word.text for word in words if not word.text.startswith("-")]
-        if words and not named:
-            self._cwd = None  # the earlier directory of `cd -` is unknown
-        else:
-            self._cwd = self._absolute(named[0] if named else self._around.home or _UNKNOWN)
-
-    def _paths_in(self, word: _Word, *, is_program: bool) -> Iterator[NamedPath]:
-        _, equals_sign, value = word.text.partition("=")
-        for text in (word.text, value) if equals_sign else (word.text,):
-            path = self._absolute(text) if _is_like_path(text, is_program=is_program) else None
+def _of_command(words: list[str], cwd: str | None) -> Iterator[NamedPath]:
+    for place, word in enumerate(words):
+        _, equals_sign, value = word.partition("=")
+        for text in (word, value) if equals_sign else (word,):
+            path = _absolute(text, cwd) if _is_like_path(text, is_program=place == 0) else None
             if path is not None:
-                yield NamedPath(path, word.is_pattern)
+                yield NamedPath(path, _WILD.search(text) is not None)
 
-    def _nested(self, word: _Word, depth: int) -> Iterator[NamedPath]:
-        for text in word.quoted:
-            if _NESTED.search(text) is not None and self._cwd is not None:
-                around = Surroundings(cwd=self._cwd, variables=self._around.variables)
-                yield from _Reading(around).paths(text, depth=depth + 1)
 
-    def _absolute(self, text: str) -> str | None:
-        if _UNKNOWN in text:
-            return None
-        if text.startswith("/"):
-            return posixpath.normpath(text)
-        return None if self._cwd is None else posixpath.normpath(f"{self._cwd}/{text}")
+def _absolute(text: str, cwd: str | None) -> str | None:
+    if _UNKNOWN in text:
+        return None
+    if text.startswith("/"):
+        return posixpath.normpath(text)
+    return None if cwd is None else posixpath.normpath(f"{cwd}/{text}")
 
 
 def _is_like_path(text: str, *, is_program: bool) -> bool:

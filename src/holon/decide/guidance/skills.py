@@ -238,7 +238,7 @@ def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refu
                     f"the skill {name[:_NAME_CHARS_MAX]!r} is not installed for this agent:"
                     f" it is {_WHOSE[entry.scope]}, at {entry.path}"
                 ),
-                hint=f"if nobody needs it any more, remove {folder}",
+                hint=f"if it is no longer needed, remove {folder}",
                 field="name",
             )
     return None
@@ -308,7 +308,7 @@ def parse_builtin(text: str) -> BuiltinSkillRef:
     if not is_simple_name(text):
         raise BadSkillRefError(
             f"{text[:_QUOTED_CHARS_MAX]!r} is not the name of a skill",
-            hint=f"{_package_hint(text)}, one on this machine by a directory that is there"
+            hint=f"{_package_hint(text)}, one on this machine by an existing directory"
             if "/" in text
             else None,
         )

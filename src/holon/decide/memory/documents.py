@@ -24,7 +24,7 @@ from typing import Final, assert_never
 import msgspec
 
 from holon.decide.queue.authority import lowest
-from holon.decide.queue.message_view import worth_of
+from holon.decide.queue.message_view import lowest_authority_of
 from holon.decide.wake.triggers import without_addresses
 from holon.model.commits import (
     AdvanceTask,
@@ -105,7 +105,7 @@ def source_of(source_ref: str) -> tuple[MemoryKind, str] | None:
     return MemoryKind(kind), _COMMAND.sub("", rest)
 
 
-def vouched(hit: MemoryHit, document: MemoryDocument) -> MemoryHit:
+def verified_hit(hit: MemoryHit, document: MemoryDocument) -> MemoryHit:
     """Return a hit as its source has it; a snippet the source does not hold is not shown.
 
     The index lies where an agent's commands can write. It may say which texts match, never what is
@@ -393,7 +393,7 @@ def _changed(
 
 
 def _turn_shown(turn_id: TurnId, incoming: IncomingMessage) -> TurnShown:
-    authority = worth_of((incoming.message, *incoming.unseen))
+    authority = lowest_authority_of((incoming.message, *incoming.unseen))
     chain = incoming.message.followup
     return TurnShown(
         turn_id=turn_id,

@@ -62,7 +62,7 @@ class EpisodeUpdate(Record, frozen=True, kw_only=True):
     closed: tuple[EpisodeRecord, ...] = ()
 
 
-def build_on(
+def next_episode(
     builder: EpisodeBuilder | None,
     delta: TurnMemoryDelta,
     boundary: TurnBoundary,

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from holon.decide.memory.episodes import EpisodeUpdate, TurnBoundary, build_on
+from holon.decide.memory.episodes import EpisodeUpdate, TurnBoundary, next_episode
 from holon.decide.turns.evidence import TurnEvidence, evidence_of, memory_line, newest_of
 from holon.model.commits import Change, Commit, MoveWait, RecordClosure, SettleTurn
 from holon.model.events.reads import AgentSnapshot, WeighedItem
@@ -356,7 +356,7 @@ def _built(
         focus=None if turn.item is None else turn.item.id,
     )
     delta = _turn_delta(turn, facts, memory)
-    return build_on(facts.state.builder, delta, boundary, agent_id=began.agent_id)
+    return next_episode(facts.state.builder, delta, boundary, agent_id=began.agent_id)
 
 
 def _turn_delta(turn: SettledTurn, facts: MemoryFacts, memory: WorkingMemory) -> TurnMemoryDelta:

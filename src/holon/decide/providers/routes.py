@@ -244,7 +244,9 @@ class CircuitPermit(StrEnum):
     PASSED_OVER = "passed_over"
 
 
-def passage(circuit: Circuit, *, now_ms: int, has_fallback: bool) -> tuple[Circuit, CircuitPermit]:
+def circuit_permit(
+    circuit: Circuit, *, now_ms: int, has_fallback: bool
+) -> tuple[Circuit, CircuitPermit]:
     """Return how the route may be asked, and the circuit after such a request."""
     match circuit:
         case CircuitClosed():
@@ -277,7 +279,7 @@ def after_failure(circuit: Circuit, *, now_ms: int) -> Circuit:
             assert_never(circuit)
 
 
-def after_broken_off_probe(circuit: Circuit, *, now_ms: int) -> Circuit:
+def after_abandoned_probe(circuit: Circuit, *, now_ms: int) -> Circuit:
     """Return the circuit when the asker that probed it went away without an outcome."""
     match circuit:
         case CircuitHalfOpen(rest_ms=rest_ms):

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from holon.decide.agents.lifecycle import admits, refuse_archived, refuse_stopped, refuse_unknown
-from holon.decide.queue.authority import derive_authority, derive_trust, doors_of, lowest
+from holon.decide.queue.authority import contexts_of, derive_authority, derive_trust, lowest
 from holon.model.errors import Refusal, RefusalCode
 from holon.model.events.reads import AdmissionTarget
 from holon.model.limits import (
@@ -111,7 +111,7 @@ def _check_kind(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
 
 
 def _check_door(request: IngressRequest, _: AdmissionTarget) -> Refusal | None:
-    if request.admission in doors_of(request.origin):
+    if request.admission in contexts_of(request.origin):
         return None
     return Refusal(
         code=RefusalCode.ADMISSION_MISMATCH,

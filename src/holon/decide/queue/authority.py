@@ -65,7 +65,7 @@ TRUST: Final[Mapping[AuthorityClass, TrustLevel]] = MappingProxyType(
 )
 
 
-def doors_of(origin: Origin) -> frozenset[AdmissionContext]:
+def contexts_of(origin: Origin) -> frozenset[AdmissionContext]:
     """Return the admission contexts through which this origin may come in at all."""
     match origin:
         case OperatorOrigin():
@@ -82,7 +82,7 @@ def doors_of(origin: Origin) -> frozenset[AdmissionContext]:
 
 def derive_authority(origin: Origin, admission: AdmissionContext) -> AuthorityClass:
     """Return how content from this origin, admitted this way, is to be treated."""
-    if admission not in doors_of(origin):
+    if admission not in contexts_of(origin):
         return AuthorityClass.EXTERNAL_EVIDENCE
     match origin:
         case OperatorOrigin():

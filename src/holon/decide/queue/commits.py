@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holon.decide.agents.lifecycle import next_status
-from holon.decide.budgets.no_progress import count_anew
+from holon.decide.budgets.no_progress import reset_turn_rate
 from holon.decide.queue.admission import Admitted
 from holon.decide.wake.timers import FireDecision
 from holon.model.agents import AgentSignal, AgentStatus
@@ -97,7 +97,7 @@ def control_commit(snapshot: AgentSnapshot, request: StatusRequest, *, now: date
                 agent_id=agent_id,
                 event=ControlApplied(action=request.action, request_id=request.request_id),
             ),
-            *((count_anew(agent_id),) if agent.pace.self_started_count else ()),
+            *((reset_turn_rate(agent_id),) if agent.pace.self_started_count else ()),
         ),
         expects=(
             AgentGeneration(agent_id=agent_id, generation=agent.generation),

@@ -30,7 +30,7 @@ from holon.decide.text.fencing import fenced, quoted, quoted_line
 from holon.model.events.reads import WeighedItem
 from holon.model.limits import (
     EVENT_TEXT_CHARS_MAX,
-    INPUT_LOOKED_AT_BYTES_MAX,
+    INPUT_READ_BYTES_MAX,
     SECOND_MS,
     TIMER_LATE_MS_MIN,
 )
@@ -59,7 +59,7 @@ class _Carried(Record, frozen=True, kw_only=True):
     """Content a message only carries: its authority, and what is known of its source."""
 
     authority_class: AuthorityClass
-    told: tuple[tuple[str, str], ...]
+    details: tuple[tuple[str, str], ...]
     text: str
 
 
@@ -67,7 +67,7 @@ def render_message(
     message: MessageEnvelope,
     *,
     body_bytes_max: int | None = None,
-    looked_at_bytes_max: int = INPUT_LOOKED_AT_BYTES_MAX,
+    looked_at_bytes_max: int = INPUT_READ_BYTES_MAX,
 ) -> str:
     """Return a message with its provenance, its body fenced as data.
 
@@ -95,7 +95,7 @@ def render_message(
     share = None if body_bytes_max is None else body_bytes_max // len(carried)
     for number, each in enumerate(carried, 1):
         parts.append(f"[Carried content {number} of {len(carried)}]")
-        parts.extend(f"{name}: {value}" for name, value in each.told)
+        parts.extend(f"{name}: {value}" for name, value in each.details)
         parts.append(f"authority: {each.authority_class}")
         content_id = f"{message.id}/{number}"
         text = shortened(each.text, bytes_max=looked_at_bytes_max // len(carried)).text
@@ -136,7 +136,7 @@ def _carried_by(message: MessageEnvelope) -> Iterator[_Carried]:
         case TaskOrigin(task_id=task_id), body:
             yield _Carried(
                 authority_class=AuthorityClass.EXTERNAL_EVIDENCE,
-                told=(("task", str(task_id)),),
+                details=(("task", str(task_id)),),
                 text=body_text(body),
             )
         case SystemOrigin(subsystem=subsystem), JsonBody(value={"wake_hints": [*hints]}) if (
@@ -160,7 +160,7 @@ def _hint(hint: JsonValue) -> _Carried:
 
 def _signal(details: tuple[tuple[str, str], ...], text: str) -> _Carried:
     """Every hint came by the address of a trigger or from the operator's own control plane."""
-    return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, told=details, text=text)
+    return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, details=details, text=text)
 
 
 INSTRUCTIONS: Final = frozenset(
@@ -168,7 +168,7 @@ INSTRUCTIONS: Final = frozenset(
 )
 
 
-def worth_of(messages: Iterable[MessageEnvelope]) -> AuthorityClass:
+def lowest_authority_of(messages: Iterable[MessageEnvelope]) -> AuthorityClass:
     """Return the weakest of some messages; nothing known is worth nothing."""
     authorities = [_worth(message) for message in messages]
     return lowest(authorities) if authorities else AuthorityClass.EXTERNAL_EVIDENCE
@@ -176,7 +176,7 @@ def worth_of(messages: Iterable[MessageEnvelope]) -> AuthorityClass:
 
 def authority_of(log: TurnLog) -> AuthorityClass:
     """Return the weakest of what a turn itself was shown."""
-    return worth_of(
+    return lowest_authority_of(
         message
         for entry in log.entries
         if isinstance(entry.data, IncomingMessage)
@@ -194,7 +194,7 @@ def turn_authority(
     own = authority_of(log)
     if own is not AuthorityClass.RUNTIME_INSTRUCTION:
         return own
-    return lowest((own, before, *(() if root is None else (worth_of((root,)),))))
+    return lowest((own, before, *(() if root is None else (lowest_authority_of((root,)),))))
 
 
 def is_tainted(authority: AuthorityClass) -> bool:
@@ -210,7 +210,7 @@ def _worth(message: MessageEnvelope) -> AuthorityClass:
 
 def hint_tick_body(hints: Sequence[WakeHint]) -> MessageBody:
     """Every parked body with its source; blank when none of the hints brought anything."""
-    if not any(hint.brings_something for hint in hints):
+    if not any(hint.has_content for hint in hints):
         return TextBody(text="")
     return JsonBody(value={HINTS_FIELD: [msgspec.to_builtins(hint) for hint in hints]})
 

@@ -153,7 +153,7 @@ def output_paths_of(task: TaskRecord) -> tuple[str, ...]:
     return tuple(str(path) for path in paths) if isinstance(paths, list) else ()
 
 
-def running_twin(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRecord | None:
+def running_duplicate(running: Sequence[TaskRecord], command: CommandSpec) -> TaskRecord | None:
     """Return the running task that does what the command would do."""
     if not running:
         return None
@@ -283,14 +283,14 @@ AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 class EndRequest(StrEnum):
     """What requested the end of the command."""
 
-    NOBODY = "nobody"
+    NOT_REQUESTED = "not_requested"
     TASK_STOP = "task_stop"
     AGENT_STOP = "agent_stop"
 
 
 class _Ending(Record, frozen=True, kw_only=True):
     status: TaskStatus
-    told: str
+    text: str
     kind: str | None = None
 
 
@@ -300,7 +300,7 @@ def end_of_task(
     """Return the terminal step of a command task; `output` is already bounded."""
     ending = _ending_of(ended, asked)
     named = one_line(task.summary or task.kind.value, chars_max=EVENT_TEXT_CHARS_MAX)
-    line = f"{named}: {ending.told}"
+    line = f"{named}: {ending.text}"
     return AdvanceTask(
         agent_id=task.agent_id,
         task_id=task.id,
@@ -323,20 +323,20 @@ def _ending_of(ended: CommandExit, requested_by: EndRequest) -> _Ending:
     if requested_by is EndRequest.AGENT_STOP:
         return _Ending(
             status=TaskStatus.INTERRUPTED,
-            told="interrupted, because its agent was stopped",
+            text="interrupted, because its agent was stopped",
             kind=AGENT_STOPPED,
         )
     if requested_by is EndRequest.TASK_STOP:
         return _Ending(
             status=TaskStatus.CANCELLED,
-            told=f"stopped on request ({how_it_ended(ended)})",
+            text=f"stopped on request ({how_it_ended(ended)})",
             kind=TASK_CANCELLED,
         )
     if was_lost(ended):
-        return _Ending(status=TaskStatus.INTERRUPTED, told=how_it_ended(ended), kind=COMMAND_LOST)
+        return _Ending(status=TaskStatus.INTERRUPTED, text=how_it_ended(ended), kind=COMMAND_LOST)
     if ended.exit_status == 0 and ended.stopped is None:
-        return _Ending(status=TaskStatus.COMPLETED, told=how_it_ended(ended))
-    return _Ending(status=TaskStatus.FAILED, told=how_it_ended(ended), kind=failure_kind_of(ended))
+        return _Ending(status=TaskStatus.COMPLETED, text=how_it_ended(ended))
+    return _Ending(status=TaskStatus.FAILED, text=how_it_ended(ended), kind=failure_kind_of(ended))
 
 
 def not_started(task: TaskRecord, reason: str) -> AdvanceTask:

@@ -21,7 +21,7 @@ from hashlib import sha256
 from typing import Final
 
 from holon.decide.text.bounded import both_ends, shortened
-from holon.model.text_size import cut, utf8_bytes, worth_reading
+from holon.model.text_size import cut, readable_prefix, utf8_bytes
 
 _KEY_CHARS: Final = 12
 _HALF: Final = _KEY_CHARS // 2
@@ -170,7 +170,7 @@ def quoted(text: str) -> str:
 
 def quoted_line(text: str, *, chars_max: int) -> str:
     """Return untrusted text as `quoted` does, within a number of characters."""
-    return cut(quoted(worth_reading(text, chars_max=chars_max)), chars_max=chars_max)
+    return cut(quoted(readable_prefix(text, chars_max=chars_max)), chars_max=chars_max)
 
 
 def _visible_form(match: re.Match[str]) -> str:

@@ -29,7 +29,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from holon.model.limits import COMMAND_LOOK_MARGIN_BYTES, SECRET_CHARS_MIN
+from holon.model.limits import COMMAND_OUTPUT_MARGIN_BYTES, SECRET_CHARS_MIN
 from holon.model.tasks import CommandRecovery, OutputSpan, TaskRecord
 from holon.model.turns.conversation import AssistantBlock, ToolUseBlock
 from holon.model.turns.tools import ToolCallRecord, ToolError, ToolOk, ToolOutcome, ToolRefused
@@ -385,7 +385,7 @@ def value_without_secrets(value: JsonValue, redact: Redact) -> JsonValue:
 def span_without_secrets(span: OutputSpan, redact: Redact) -> OutputSpan:
     """Return an output excerpt without its secrets; its size is what is left to be shown.
 
-    The look must have gone COMMAND_LOOK_MARGIN_BYTES further than will be shown.
+    The look must have gone COMMAND_OUTPUT_MARGIN_BYTES further than will be shown.
     """
     read = len(span.head) + len(span.tail)
     if read >= span.total_bytes:
@@ -394,8 +394,8 @@ def span_without_secrets(span: OutputSpan, redact: Redact) -> OutputSpan:
     head, tail = _hidden_bytes(span.head, redact), _hidden_bytes(span.tail, redact)
     return msgspec.structs.replace(
         span,
-        head=head[:-COMMAND_LOOK_MARGIN_BYTES],
-        tail=tail[COMMAND_LOOK_MARGIN_BYTES:],
+        head=head[:-COMMAND_OUTPUT_MARGIN_BYTES],
+        tail=tail[COMMAND_OUTPUT_MARGIN_BYTES:],
         total_bytes=span.total_bytes - read + len(head) + len(tail),
     )
 

@@ -214,7 +214,7 @@ def item_in_question(entry: QueueEntry) -> WorkItemId | None:
     return entry.message.work_item_id if is_offer else None
 
 
-def mootness(
+def moot_reason(
     entry: QueueEntry, *, timer: TimerRecord | None, offered: WeighedItem | None
 ) -> str | None:
     """Return why a tick has no content any more, or None when it has.

@@ -205,7 +205,7 @@ def plan_history(facts: HistoryFacts) -> HistoryPlan:
     compaction = shorter(facts.ended, keep_bytes=low) if newest.shown_bytes > low else None
     if compaction is not None:
         newest = _size_of(_with(facts.ended, compaction))
-    first = first_kept([*sizes, newest], low_bytes=low, high_bytes=high)
+    first = first_kept_turn([*sizes, newest], low_bytes=low, high_bytes=high)
     dropped = tuple(log for log in (*shown, facts.ended) if log.turn.turn_index < first)
     return HistoryPlan(
         context=AgentContext(
@@ -223,7 +223,7 @@ def marks(budget_bytes: int) -> tuple[int, int]:
     return high, high * HISTORY_LOW_PERCENT // HISTORY_HIGH_PERCENT
 
 
-def first_kept(sizes: list[TurnSize], *, low_bytes: int, high_bytes: int) -> int:
+def first_kept_turn(sizes: list[TurnSize], *, low_bytes: int, high_bytes: int) -> int:
     """Return the first turn that stays: few enough, and small enough together."""
     newest = sizes[-1]
     if newest.shown_bytes > high_bytes:

@@ -42,7 +42,7 @@ def item_to_hold(snapshot: AgentSnapshot, message: MessageEnvelope) -> WeighedIt
     return next((each for each in offered if is_runnable(each.item, each.waits)), None)
 
 
-def wait_for_room(
+def too_long_wait(
     weighed: WeighedItem, wait_id: WaitId, models: Sequence[ModelRef], *, now: datetime
 ) -> WaitRecord:
     """Return the wait that keeps the item from being offered."""

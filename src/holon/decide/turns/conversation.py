@@ -42,7 +42,7 @@ from holon.decide.turns.receipts import batch_text
 from holon.decide.turns.replay import receipts_by_place, was_set_aside
 from holon.decide.wake.triggers import without_addresses
 from holon.model.agents import AgentContext
-from holon.model.limits import ID_CHARS_MAX, INPUT_LOOKED_AT_BYTES_MAX
+from holon.model.limits import ID_CHARS_MAX, INPUT_READ_BYTES_MAX
 from holon.model.queue import AuthorityClass
 from holon.model.record import Record
 from holon.model.text_size import utf8_bytes
@@ -421,7 +421,7 @@ def incoming_texts(
     incoming: IncomingMessage, *, body_bytes_max: int | None = None
 ) -> tuple[str, ...]:
     """Return what the model reads when a turn begins; the message the turn answers comes last."""
-    share = INPUT_LOOKED_AT_BYTES_MAX // (1 + len(incoming.unseen))
+    share = INPUT_READ_BYTES_MAX // (1 + len(incoming.unseen))
     render = partial(render_message, body_bytes_max=body_bytes_max, looked_at_bytes_max=share)
     unseen = (f"{UNSEEN_HEADER}\n{render(each)}" for each in incoming.unseen)
     newest = render(incoming.message)
@@ -487,8 +487,8 @@ def _append(messages: list[ConversationMessage], message: ConversationMessage) -
     match (messages[-1] if messages else None), message:
         case UserMessage(blocks=before), UserMessage(blocks=more):
             messages[-1] = UserMessage(blocks=(*before, *more))
-        case AssistantMessage(blocks=said), AssistantMessage(blocks=further):
-            messages[-1] = AssistantMessage(blocks=(*said, *further))
+        case AssistantMessage(blocks=earlier), AssistantMessage(blocks=further):
+            messages[-1] = AssistantMessage(blocks=(*earlier, *further))
         case _:
             messages.append(message)
 

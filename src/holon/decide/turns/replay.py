@@ -141,7 +141,7 @@ class TurnUsage(Record, frozen=True, kw_only=True):
     round_count: int
 
 
-def spent_in(log: TurnLog) -> TurnUsage:
+def used_by_turn(log: TurnLog) -> TurnUsage:
     """Sum up the recorded rounds of a turn."""
     rounds = [e.data.spoke for e in log.entries if isinstance(e.data, AssistantRound)]
     usage = TokenUsage()

@@ -30,7 +30,7 @@ import msgspec
 
 from holon.decide.agents.lifecycle import next_status
 from holon.decide.budgets.budget import BUDGET_USED_UP, budget_text
-from holon.decide.budgets.no_progress import is_self_started, pace_after
+from holon.decide.budgets.no_progress import is_self_started, turn_rate_after
 from holon.decide.text.bounded import shortened
 from holon.decide.turns.closure import closure_facts, derive_closure
 from holon.decide.turns.commits import entry_of
@@ -38,7 +38,7 @@ from holon.decide.turns.context_too_long import (
     ended_by_compaction,
     is_too_long,
     item_to_hold,
-    wait_for_room,
+    too_long_wait,
     waiting_text,
 )
 from holon.decide.turns.failures import ABORTED_KINDS
@@ -150,7 +150,7 @@ def settle_turn(facts: SettlementFacts, *, now: datetime) -> Commit:
             *_pace(facts, now=now),
             *_turn_pause(facts),
             _ended_message(facts),
-            *_ended_waits(facts),
+            *_resolved_waits(facts),
             *transition,
             *_opened_waits(facts, now=now),
             *_brief_changes(facts, closure, now=now),
@@ -228,7 +228,7 @@ def _spent(facts: SettlementFacts) -> TokenUsage:
 
 def _pace(facts: SettlementFacts, *, now: datetime) -> tuple[UpdateTurnRate, ...]:
     before, started = facts.snapshot.agent.pace, is_self_started(facts.message)
-    pace = pace_after(before, self_started=started, moved=facts.moved, now=now)
+    pace = turn_rate_after(before, self_started=started, moved=facts.moved, now=now)
     if pace == before:
         return ()
     return (UpdateTurnRate(agent_id=facts.turn.agent_id, pace=pace),)
@@ -266,7 +266,7 @@ def _ended_message(facts: SettlementFacts) -> SettleMessage | DeferMessage:
     )
 
 
-def _ended_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
+def _resolved_waits(facts: SettlementFacts) -> tuple[MoveWait, ...]:
     """Resolve the waits this turn ended, unless they ended otherwise in the meantime."""
     if facts.finish.deferred_until is not None:
         return ()  # the message has ended nothing yet
@@ -282,8 +282,8 @@ def _compacted(facts: SettlementFacts) -> tuple[MoveWait, ...]:
     return ended_by_compaction(facts.snapshot, facts.final_round, facts.finish.failure)
 
 
-def _ended_wait_ids(facts: SettlementFacts) -> tuple[WaitId, ...]:
-    return tuple(moved.wait_id for moved in _ended_waits(facts))
+def _resolved_wait_ids(facts: SettlementFacts) -> tuple[WaitId, ...]:
+    return tuple(moved.wait_id for moved in _resolved_waits(facts))
 
 
 def _released(facts: SettlementFacts) -> tuple[ReleaseDeferred, ...]:
@@ -308,7 +308,7 @@ def _opened_waits(facts: SettlementFacts, *, now: datetime) -> tuple[OpenWait, .
     waiting_item = _waiting_item(facts)
     if waiting_item is None or facts.wait_id is None:
         return ()
-    return (OpenWait(wait=wait_for_room(waiting_item, facts.wait_id, facts.models, now=now)),)
+    return (OpenWait(wait=too_long_wait(waiting_item, facts.wait_id, facts.models, now=now)),)
 
 
 def _brief_changes(
@@ -404,15 +404,15 @@ def _closing_text(facts: SettlementFacts) -> str:
     if facts.budget_hold is not None:
         return budget_text(facts.budget_hold, in_turn=True)
     if finish.deferred_until is not None:
-        return _put_off_text(finish.failure, finish.deferred_until)
+        return _deferred_text(finish.failure, finish.deferred_until)
     waiting_item, text = _waiting_item(facts), _failure_text(finish.failure)
     return text if waiting_item is None else f"{text}\n{waiting_text(waiting_item)}"
 
 
-def _put_off_text(failure: FailureArtifact, until: datetime) -> str:
+def _deferred_text(failure: FailureArtifact, until: datetime) -> str:
     return (
-        f"Put off until {until:%Y-%m-%d %H:%M} UTC: {failure.summary}\n"
-        "The message waits and the agent goes on by itself then. To go on sooner, give the agent"
+        f"Deferred until {until:%Y-%m-%d %H:%M} UTC: {failure.summary}\n"
+        "The message waits and the agent resumes by itself then. To resume sooner, give the agent"
         " another model."
     )
 
@@ -446,7 +446,7 @@ def _posture_changes(
 ) -> tuple[SetAgentStatus, ...]:
     if status is None:
         return ()
-    ended = _ended_wait_ids(facts)
+    ended = _resolved_wait_ids(facts)
     rests = [
         wait.deadline_at
         for wait in facts.snapshot.agent_waits
@@ -481,7 +481,7 @@ def _snapshot_after(
     facts: SettlementFacts, terminal: TurnTerminal, status: AgentStatus | None
 ) -> AgentSnapshot:
     """Return the rows the closure depends on, as this commit leaves them."""
-    snapshot, ended = facts.snapshot, _ended_wait_ids(facts)
+    snapshot, ended = facts.snapshot, _resolved_wait_ids(facts)
     opened = tuple(change.wait for change in _opened_waits(facts, now=terminal.completed_at))
     put_off_until = snapshot.deferred_until or facts.finish.deferred_until
     agent = snapshot.agent

@@ -141,7 +141,7 @@ def _offer_something(snapshot: AgentSnapshot, *, now: datetime) -> ActivationDec
         return RestUntil(moment=snapshot.deferred_until)
     gave_up = snapshot.agent.pace.gave_up
     is_slow = gave_up or snapshot.slowed_until is not None
-    if hints := tuple(hint for hint in snapshot.hints if hint.brings_something or not is_slow):
+    if hints := tuple(hint for hint in snapshot.hints if hint.has_content or not is_slow):
         return EmitHintTick(hints=_fit_in_one_tick(hints))
     if snapshot.slowed_until is not None:
         return RestUntil(moment=snapshot.slowed_until)

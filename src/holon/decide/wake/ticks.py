@@ -75,12 +75,12 @@ class PlannedTick(Record, frozen=True, kw_only=True):
 def hint_tick(agent_id: AgentId, hints: Sequence[WakeHint]) -> PlannedTick:
     """Deliver the parked hints."""
     waits = [hint.wait_id for hint in hints if hint.wait_id is not None]
-    brings_something = any(hint.brings_something for hint in hints)
+    has_content = any(hint.has_content for hint in hints)
     plain = _request(
         agent_id,
         subsystem="wake_hint",
         body=hint_tick_body(hints),
-        tick_key=NEWS if brings_something else BLANK_HINTS,
+        tick_key=NEWS if has_content else BLANK_HINTS,
         wait_id=waits[0] if waits else None,
     )
     request = msgspec.structs.replace(

@@ -11,7 +11,7 @@ Rule 3: a key stands for one timer. Requested again with another schedule it is 
 from collections.abc import Sequence
 from datetime import datetime
 
-from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.agents.lifecycle import refuse_recipient, refuse_unknown
 from holon.decide.budgets.budget import timer_quota
 from holon.decide.queue.commits import cancel_timer_changes
 from holon.decide.queue.idempotency import key_conflict
@@ -104,7 +104,7 @@ def creation_of(
         return None
     if target is None:
         return refuse_unknown(timer.agent_id)
-    if (refusal := refuse_addressee(target.agent)) is not None:
+    if (refusal := refuse_recipient(target.agent)) is not None:
         return refusal
     if (full := timer_quota(target.active_timer_count)) is not None:
         return full
@@ -116,7 +116,7 @@ def creation_of(
     )
 
 
-def kept_timer(asked: TimerRecord, existing: TimerRecord | None) -> TimerRecord | Refusal:
+def existing_timer(asked: TimerRecord, existing: TimerRecord | None) -> TimerRecord | Refusal:
     """Return the timer that is kept under a key, whichever request made it."""
     if existing is None:
         return asked

@@ -99,7 +99,7 @@ def _counted_anew(timer: TimerRecord, *, now: datetime) -> datetime | None:
             assert_never(timer.schedule)
 
 
-def put_forward(timer: TimerRecord, *, now: datetime) -> datetime | None:
+def advanced_slot(timer: TimerRecord, *, now: datetime) -> datetime | None:
     """Return where a timer goes that is due only because it had been moved back, if it was."""
     standing, last = timer.next_fire_at, timer.last_fired_at
     if standing is None or timer.created_at > now:

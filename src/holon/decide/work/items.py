@@ -66,7 +66,7 @@ def edit(item: WorkItemRecord, changed: WorkItemEdit, *, now: datetime) -> WorkI
     return _revised(item, now=now, **{name: part for name, part in named if part is not None})
 
 
-def says_the_same(item: WorkItemRecord, revised: WorkItemRecord) -> bool:
+def has_same_content(item: WorkItemRecord, revised: WorkItemRecord) -> bool:
     """Whether a revision differs from the item in nothing but its number and its moment."""
     return item == msgspec.structs.replace(
         revised, revision=item.revision, updated_at=item.updated_at

@@ -14,9 +14,9 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.agents.lifecycle import refuse_recipient, refuse_unknown
 from holon.decide.budgets.budget import work_item_quota
-from holon.decide.budgets.no_progress import count_anew
+from holon.decide.budgets.no_progress import reset_turn_rate
 from holon.decide.queue.idempotency import key_conflict
 from holon.decide.work import items
 from holon.decide.work.items import (
@@ -47,19 +47,21 @@ def creation_of(
         return None
     if agent is None:
         return refuse_unknown(item.agent_id)
-    if (refusal := refuse_addressee(agent)) is not None:
+    if (refusal := refuse_recipient(agent)) is not None:
         return refusal
     if (full := work_item_quota(open_count)) is not None:
         return full
     return Commit(
         commit_id=f"work:{item.id}:created",
         at=item.created_at,
-        changes=(PutWorkItem(item=item), count_anew(item.agent_id)),
+        changes=(PutWorkItem(item=item), reset_turn_rate(item.agent_id)),
         expects=(AgentAdmits(agent_id=item.agent_id),),
     )
 
 
-def kept_item(asked: WorkItemRecord, existing: WorkItemRecord | None) -> WorkItemRecord | Refusal:
+def existing_item(
+    asked: WorkItemRecord, existing: WorkItemRecord | None
+) -> WorkItemRecord | Refusal:
     """Return the item that is kept under a key, whichever request made it."""
     if existing is None:
         return asked
@@ -78,7 +80,7 @@ def focus_commit(
     return Commit(
         commit_id=commit_id,
         at=now,
-        changes=(*answered.changes, focused, count_anew(item.agent_id)),
+        changes=(*answered.changes, focused, reset_turn_rate(item.agent_id)),
         expects=(unmoved, *answered.expects),
     )
 
@@ -129,6 +131,6 @@ def revision_commit(
     return Commit(
         commit_id=commit_id,
         at=now,
-        changes=(*answered.changes, *planned.changes, *released, count_anew(revised.agent_id)),
+        changes=(*answered.changes, *planned.changes, *released, reset_turn_rate(revised.agent_id)),
         expects=(*planned.expects, *answered.expects),
     )

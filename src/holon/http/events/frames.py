@@ -41,21 +41,21 @@ from holon.wire.codec import encode
 
 _Key: TypeAlias = tuple[int, EventProjection, bool]
 _SEEN_AGENTS_COUNT_MAX: Final = 65_536
-_BEFORE_COUNT: Final = 128  # events a turn may have had before a brief that does not say
+_BEFORE_COUNT: Final = 128  # events before a brief that are searched for its turn
 _AFTER_COUNT: Final = 16  # events that may follow a brief in its commit
 
 
 async def surroundings_of(
     reads: StoreReads, events: Iterable[AuditEvent]
 ) -> dict[int, RelatedRows]:
-    """Return the rows these events point to, by log number, as far as they are kept."""
+    """Return the records these events refer to, by log number, if retained."""
     by_agent: defaultdict[AgentId, list[AuditEvent]] = defaultdict(list)
     for each in events:
         by_agent[each.agent_id].append(each)
-    found: dict[int, RelatedRows] = {}
+    surroundings: dict[int, RelatedRows] = {}
     for agent_id, own in by_agent.items():
-        found.update(await _surroundings_of_agent(reads, agent_id, own))
-    return found
+        surroundings.update(await _surroundings_of_agent(reads, agent_id, own))
+    return surroundings
 
 
 async def _surroundings_of_agent(
@@ -67,23 +67,23 @@ async def _surroundings_of_agent(
     message_ids = list(dict.fromkeys(id_ for id_ in concerned.values() if id_))
     messages: dict[MessageId | None, MessageEnvelope] = {}
     for start in range(0, len(message_ids), SURFACE_PAGE_COUNT_MAX):
-        asked = message_ids[start : start + SURFACE_PAGE_COUNT_MAX]
-        entries = await reads.queue.messages(agent_id, asked)
+        chunk = message_ids[start : start + SURFACE_PAGE_COUNT_MAX]
+        entries = await reads.queue.messages(agent_id, chunk)
         messages.update((entry.message.id, entry.message) for entry in entries)
-    found: dict[int, RelatedRows] = {}
+    surroundings: dict[int, RelatedRows] = {}
     for each in events:
         turn_id, brief, context = turn_of(each), None, NOTHING_BEFORE
         if isinstance(each.event, BriefCreated):
             brief = await reads.events.brief(each.event.brief_id)
             if each.event.visibility is None:
                 context = await _context_of(reads, each)
-        found[each.log_seq] = RelatedRows(
+        surroundings[each.log_seq] = RelatedRows(
             message=messages.get(concerned[each.log_seq]),
             turn=None if turn_id is None else turns.get(turn_id),
             brief=brief,
             context=context,
         )
-    return found
+    return surroundings
 
 
 def _message_concerned(event: AuditEvent, turns: Mapping[TurnId, TurnRecord]) -> MessageId | None:
@@ -92,12 +92,12 @@ def _message_concerned(event: AuditEvent, turns: Mapping[TurnId, TurnRecord]) ->
     return message_of(event.event) or (None if turn is None else turn.message_id)
 
 
-async def _context_of(reads: StoreReads, told: AuditEvent) -> PresentationContext:
-    """What a brief of an older version amounts to, from the events around it."""
-    first = max(0, told.event_seq - _BEFORE_COUNT - 1)
+async def _context_of(reads: StoreReads, event: AuditEvent) -> PresentationContext:
+    """Derive the presentation context of an older version's brief from the events around it."""
+    first = max(0, event.event_seq - _BEFORE_COUNT - 1)
     limit = _BEFORE_COUNT + _AFTER_COUNT
     return context_at(
-        await reads.events.events_after(told.agent_id, first, limit=limit), told.event_seq
+        await reads.events.events_after(event.agent_id, first, limit=limit), event.event_seq
     )
 
 

@@ -35,7 +35,7 @@ TOKEN_LOOK_MS: Final = 1 * SECOND_MS
 
 
 class TokenWatch:
-    """Wakes the streams of one server when the token is another."""
+    """Wakes the streams of one server when the token changes."""
 
     def __init__(self) -> None:
         self._stream_count = 0
@@ -43,7 +43,7 @@ class TokenWatch:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Have the token looked at for as long as the block lasts."""
+        """Poll the token while the block runs."""
         self._stream_count += 1
         self._wanted.set()
         try:
@@ -54,16 +54,16 @@ class TokenWatch:
                 self._wanted = anyio.Event()
 
     async def run(self, token: Token, clock: Clock, wake_all: Callable[[], None]) -> None:
-        """Look until cancelled, and wake all when the token is not the one seen before."""
+        """Poll until cancelled; wake all streams when the token changes."""
         while True:
             await self._wanted.wait()
-            seen = token.digest()
-            wake_all()  # who judged before this look judges again after it
+            previous = token.digest()
+            wake_all()  # streams that checked before this poll check again
             while self._stream_count:
                 await clock.sleep_for(TOKEN_LOOK_MS)
-                found = token.digest()
-                if found != seen:
-                    seen = found
+                digest = token.digest()
+                if digest != previous:
+                    previous = digest
                     wake_all()
 
 
@@ -74,15 +74,15 @@ _NUMBER_DIGITS_MAX: Final = 18
 
 
 class BadLastEventIdError(BadInputError):
-    """The header that says where to go on is not a number."""
+    """The Last-Event-ID header is not an event id."""
 
     code = "bad_last_event_id"
-    hint = "send the id of the last event, as it came"
+    hint = "send the id of the last event exactly as received"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventStream:
-    """What one stream is made of."""
+    """One event stream."""
 
     opened: AbstractContextManager[EventReader]
     framed: Callable[[Page], Awaitable[bytes]]
@@ -90,7 +90,7 @@ class EventStream:
     watch: TokenWatch
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the stream, piece by piece, until there is a reason to end it."""
+        """Yield the chunks of the stream until it ends."""
         with self.opened as reader, self._watched():
             yield _OPENED
             while self._may_go_on():
@@ -105,7 +105,9 @@ class EventStream:
                     await reader.gather()
                 elif not page and not await _news(reader):
                     yield _HEARTBEAT
-            yield _closed("unauthorized", "the token is no longer good", "ask with the new one")
+            yield _closed(
+                "unauthorized", "the token is no longer valid", "reconnect with the new token"
+            )
 
     def _watched(self) -> AbstractContextManager[None]:
         return nullcontext() if self._needs_no_token else self.watch.watched()
@@ -115,31 +117,31 @@ class EventStream:
 
     @property
     def _needs_no_token(self) -> bool:
-        """Over TCP the token may change; who is at a unix socket does not."""
+        """A TCP peer depends on the token, which may change; the peer of a Unix socket is fixed."""
         return self.call.head.peer.socket_kind is SocketKind.UNIX
 
 
 class Cursor(NamedTuple):
-    """Where a reader wants to go on, and on which timeline if it says so."""
+    """Where a reader resumes, and in which epoch if it names one."""
 
     epoch: str | None
     after: int | None
 
 
-def resumed_after(call: Call, asked: StreamQuery) -> Cursor:
-    """Return where a reader wants to go on: a browser's header counts more than its first URL."""
+def resumed_after(call: Call, query: StreamQuery) -> Cursor:
+    """Return where a reader resumes; the header of a reconnect takes precedence over the URL."""
     values = call.head.values(LAST_EVENT_ID)
     if not values:
-        return Cursor(asked.event_log_epoch, asked.after_seq)
+        return Cursor(query.event_log_epoch, query.after_seq)
     epoch, colon, text = values[0].decode("latin-1").rpartition(":")
     is_number = text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS_MAX
     if len(values) > 1 or not is_number:
         raise BadLastEventIdError(f"{text[:40]!r} is not the id of an event")
-    return Cursor(epoch if colon else asked.event_log_epoch, int(text))
+    return Cursor(epoch if colon else query.event_log_epoch, int(text))
 
 
 async def _news(reader: EventReader) -> bool:
-    """Wait for more; False when it is time for a heartbeat."""
+    """Wait for more events; False when a heartbeat is due."""
     with anyio.move_on_after(EVENT_HEARTBEAT_MS / SECOND_MS):
         await reader.news()
         return True

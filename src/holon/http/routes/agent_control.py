@@ -41,9 +41,9 @@ from holon.wire.responses import Done, Prompted
 
 
 async def prompt(context: HttpContext, call: Call) -> Prompted | PendingReply:
-    """Put the operator's words into the agent's queue, and wait for the answer if asked to."""
-    asked = call.taken(PromptRequest)
-    wait_ms = asked.wait_ms
+    """Queue the operator's prompt, and wait for its end if `wait_ms` is given."""
+    request = call.body_as(PromptRequest)
+    wait_ms = request.wait_ms
     if wait_ms is not None:
         await shown_agent(context, call)  # what is waited for is read
     receipt = await context.host.admit(
@@ -51,10 +51,10 @@ async def prompt(context: HttpContext, call: Call) -> Prompted | PendingReply:
             agent_id=_named(call),
             kind=MessageKind.OPERATOR_PROMPT,
             origin=OperatorOrigin(),
-            body=TextBody(text=asked.text),
+            body=TextBody(text=request.text),
             surface=_surface(call),
             admission=call.admission,
-            priority=Priority.INTERJECT if asked.interject else Priority.NORMAL,
+            priority=Priority.INTERJECT if request.interject else Priority.NORMAL,
             idempotency_key=idempotency_key(call),
         )
     )
@@ -67,20 +67,20 @@ async def prompt(context: HttpContext, call: Call) -> Prompted | PendingReply:
         )
 
     async def made(scope: anyio.CancelScope) -> Reply:
-        told = await awaited(context, receipt, wait_ms=wait_ms, scope=scope)
-        return Reply(status=HTTPStatus.OK, body=encode(told))
+        outcome = await awaited(context, receipt, wait_ms=wait_ms, scope=scope)
+        return Reply(status=HTTPStatus.OK, body=encode(outcome))
 
     return PendingReply(made=made)
 
 
 async def create(context: HttpContext, call: Call) -> Done:
-    """Bring an agent into being."""
-    asked = call.taken(CreateAgentRequest)
+    """Create an agent."""
+    request = call.body_as(CreateAgentRequest)
     agent_id = _named(call)
     is_default = agent_id == context.facts.default_agent
     await context.host.control.create_agent(
         public_identity(agent_id, now=context.clock.now(), is_default=is_default),
-        template=asked.template,
+        template=request.template,
         key=idempotency_key(call),
     )
     return Done(ok=True, agent_id=agent_id)
@@ -101,21 +101,21 @@ async def act(context: HttpContext, call: Call, action: AgentAction) -> Done:
 
 async def control(context: HttpContext, call: Call) -> Done:
     """Do with an agent what the body says."""
-    return await act(context, call, call.taken(ControlRequest).action)
+    return await act(context, call, call.body_as(ControlRequest).action)
 
 
 async def abort(context: HttpContext, call: Call) -> Done:
-    """End the running turn, if it is the one that is meant."""
+    """Abort the running turn, if it is the named one."""
     agent_id = _named(call)
-    await context.host.control.abort_run(agent_id, run_id=call.taken(AbortRequest).run_id)
+    await context.host.control.abort_run(agent_id, run_id=call.body_as(AbortRequest).run_id)
     return Done(ok=True, agent_id=agent_id)
 
 
 async def set_model(context: HttpContext, call: Call) -> Done:
     """Give the agent a model of its own."""
-    agent_id, asked = _named(call), call.taken(ModelRequest)
-    asked.require_supported()
-    await context.host.control.set_model(agent_id, asked.model)
+    agent_id, request = _named(call), call.body_as(ModelRequest)
+    request.require_supported()
+    await context.host.control.set_model(agent_id, request.model)
     return Done(ok=True, agent_id=agent_id)
 
 
@@ -149,7 +149,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/prompt",
         access=Access.CONTROL,
-        summary="Say something to an agent; with `wait_ms`, answer once it has led to an end.",
+        summary="Send a prompt to an agent; with `wait_ms`, respond once it has ended.",
         answer=prompt,
         headers=(*REPEATABLE, CLIENT_NAME),
         takes=PromptRequest,
@@ -161,7 +161,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/create",
         access=Access.CONTROL,
-        summary="Bring an agent into being.",
+        summary="Create an agent.",
         answer=create,
         takes=CreateAgentRequest,
         body_optional=True,
@@ -198,7 +198,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/current-run/abort",
         access=Access.CONTROL,
-        summary="End the running turn; the agent stays up.",
+        summary="Abort the running turn; the agent stays available.",
         answer=abort,
         takes=AbortRequest,
         body_optional=True,
@@ -210,7 +210,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/model",
         access=Access.CONTROL,
-        summary="Give an agent a model of its own.",
+        summary="Set the model of an agent.",
         answer=set_model,
         takes=ModelRequest,
         returns=Done,
@@ -221,7 +221,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/model/clear",
         access=Access.CONTROL,
-        summary="Give an agent the runtime's model back.",
+        summary="Reset an agent to the runtime's model.",
         answer=clear_model,
         returns=Done,
         refusals=(404,),

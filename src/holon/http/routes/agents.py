@@ -28,12 +28,12 @@ from holon.wire.responses import ModelListing
 
 async def list_agents(context: HttpContext, call: Call) -> tuple[AgentListEntry, ...]:
     """List the public agents that are in use."""
-    asked = call.asked(AfterQuery)
-    after = None if asked.after is None else parse_agent_id(asked.after)
-    found = await context.host.reads.agents.public_agents(after=after, limit=asked.limit)
+    query = call.query_as(AfterQuery)
+    after = None if query.after is None else parse_agent_id(query.after)
+    agents = await context.host.reads.agents.public_agents(after=after, limit=query.limit)
     inspection = context.host.inspection
     entries: list[AgentListEntry] = []
-    for each in found:
+    for each in agents:
         closure, place = None, inspection.place_of(each)
         if could_wait(each):
             closure = await inspection.closure_of(each)
@@ -44,7 +44,7 @@ async def list_agents(context: HttpContext, call: Call) -> tuple[AgentListEntry,
 
 
 async def status(context: HttpContext, call: Call) -> AgentSummary:
-    """Sum an agent up."""
+    """The summary of an agent."""
     surface, around = await _looked_at(context, call)
     return agent_summary(surface, around)
 
@@ -64,10 +64,10 @@ async def models(context: HttpContext, call: Call) -> ModelListing:
 
 async def _looked_at(context: HttpContext, call: Call) -> InspectedAgent:
     agent_id = call.agent_id(context.facts.default_agent)
-    found = await context.host.inspection.look(agent_id)
-    if found is None or not is_shown(found.surface.listed.agent.identity):
+    inspected = await context.host.inspection.look(agent_id)
+    if inspected is None or not is_shown(inspected.surface.listed.agent.identity):
         raise RefusedError(refuse_unknown(agent_id))
-    return found
+    return inspected
 
 
 AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
@@ -75,7 +75,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/list",
         access=Access.READ,
-        summary="List the public agents by id, to choose one.",
+        summary="List the public agents by id.",
         answer=list_agents,
         query=AfterQuery,
         returns=tuple[AgentListEntry, ...],
@@ -85,7 +85,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/status",
         access=Access.READ,
-        summary="Sum an agent up.",
+        summary="The summary of an agent.",
         answer=status,
         returns=AgentSummary,
         refusals=(404,),
@@ -95,7 +95,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/state",
         access=Access.READ,
-        summary="Everything a projection of an agent starts from, and the event to go on after.",
+        summary="The state a projection of an agent starts from, and the event to resume after.",
         answer=state,
         returns=AgentStateSnapshot,
         refusals=(404,),
@@ -105,7 +105,7 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/models",
         access=Access.READ,
-        summary="The runtime's model, and the ones it falls back to.",
+        summary="The runtime's default model and its fallbacks.",
         answer=models,
         returns=ModelListing,
         tags=("runtime",),

@@ -23,9 +23,9 @@ from holon.runtime.events.feed import Page, require_epoch, require_kept, require
 
 async def page(context: HttpContext, call: Call) -> EventPage:
     """Page through an agent's events."""
-    agent_id, asked = await shown_agent(context, call), call.asked(EventsQuery)
+    agent_id, asked = await shown_agent(context, call), call.query_as(EventsQuery)
     upwards = EventOrder.DESC if asked.after_seq is None else EventOrder.ASC
-    query = EventQuery(
+    event_query = EventQuery(
         after_seq=asked.after_seq,
         before_seq=asked.before_seq,
         order=asked.order or upwards,
@@ -34,16 +34,16 @@ async def page(context: HttpContext, call: Call) -> EventPage:
     reads = context.host.reads
     epoch = await reads.events.log_epoch()
     require_epoch(asked.event_log_epoch, epoch)
-    found = await reads.events.events_page(agent_id, query)
+    events = await reads.events.events_page(agent_id, event_query)
     if asked.after_seq is not None:
-        require_kept(agent_id, asked.after_seq, floor=found.floor_seq, newest=found.last_seq)
+        require_kept(agent_id, asked.after_seq, floor=events.floor_seq, newest=events.last_seq)
     if asked.before_seq is not None:
-        require_kept(agent_id, asked.before_seq, floor=0, newest=found.last_seq + 1)
+        require_kept(agent_id, asked.before_seq, floor=0, newest=events.last_seq + 1)
     return event_page(
-        found,
-        query,
+        events,
+        event_query,
         projection=asked.projection,
-        related=await surroundings_of(reads, found.events),
+        related=await surroundings_of(reads, events.events),
         max_level=asked.max_level,
         epoch=epoch,
     )
@@ -51,16 +51,16 @@ async def page(context: HttpContext, call: Call) -> EventPage:
 
 async def stream(context: HttpContext, call: Call) -> StreamReply:
     """Follow one agent."""
-    agent_id, asked = await shown_agent(context, call), call.asked(StreamQuery)
+    agent_id, query = await shown_agent(context, call), call.query_as(StreamQuery)
     floor, newest = await context.host.reads.events.event_bounds(agent_id)
-    after = await _resumed(context, call, asked)
+    after = await _resumed(context, call, query)
     if after is not None:
         require_kept(agent_id, after, floor=floor, newest=newest)
         require_near(after, newest)
 
-    async def framed(found: Page) -> bytes:
+    async def framed(page: Page) -> bytes:
         return await context.frames.of_agent(
-            context.host.reads, found, asked.projection, asked.max_level
+            context.host.reads, page, query.projection, query.max_level
         )
 
     opened = context.host.events.reader(agent_id, after=newest if after is None else after)
@@ -70,15 +70,15 @@ async def stream(context: HttpContext, call: Call) -> StreamReply:
 
 async def stream_all(context: HttpContext, call: Call) -> StreamReply:
     """Follow every public agent."""
-    asked = call.asked(StreamQuery)
+    query = call.query_as(StreamQuery)
     newest = await context.host.reads.events.last_log_seq()
-    after = await _resumed(context, call, asked)
+    after = await _resumed(context, call, query)
     if after is not None:
         await context.host.events.require_log_kept(after)
 
-    async def framed(found: Page) -> bytes:
+    async def framed(page: Page) -> bytes:
         return await context.frames.of_all(
-            context.host.reads, found, asked.projection, asked.max_level
+            context.host.reads, page, query.projection, query.max_level
         )
 
     opened = context.host.events.log_reader(after=newest if after is None else after)
@@ -86,9 +86,9 @@ async def stream_all(context: HttpContext, call: Call) -> StreamReply:
     return StreamReply(chunks=made.chunks())
 
 
-async def _resumed(context: HttpContext, call: Call, asked: StreamQuery) -> int | None:
-    """Return where the reader goes on; raises when that is on another timeline."""
-    cursor = resumed_after(call, asked)
+async def _resumed(context: HttpContext, call: Call, query: StreamQuery) -> int | None:
+    """Return where the reader resumes; raises for a cursor of another epoch."""
+    cursor = resumed_after(call, query)
     require_epoch(cursor.epoch, await context.host.reads.events.log_epoch())
     return cursor.after
 
@@ -100,7 +100,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/events",
         access=Access.READ,
-        summary="What happened to an agent, a page at a time in either direction.",
+        summary="A page of an agent's events, in either direction.",
         answer=page,
         query=EventsQuery,
         returns=EventPage,
@@ -111,7 +111,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/events/stream",
         access=Access.READ,
-        summary="What happens to an agent, as it happens. Resume with Last-Event-ID.",
+        summary="The event stream of an agent. Resume with Last-Event-ID.",
         answer=stream,
         headers=RESUMABLE,
         query=StreamQuery,
@@ -124,7 +124,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/events/stream",
         access=Access.READ,
-        summary="What happens to every public agent; ids are numbers of the whole log.",
+        summary="The event stream of all public agents; ids are numbers of the whole log.",
         answer=stream_all,
         headers=RESUMABLE,
         query=StreamQuery,

@@ -19,10 +19,10 @@ async def show(context: HttpContext, call: Call) -> AgentSkillsView:
 
 async def install(context: HttpContext, call: Call) -> SkillReceipt:
     """Put a skill into the agent's home."""
-    agent_id, asked = named_agent(call), call.taken(InstallSkillRequest)
-    kind = None if asked.kind is None else asked.kind.value
+    agent_id, request = named_agent(call), call.body_as(InstallSkillRequest)
+    kind = None if request.kind is None else request.kind.value
     made = await context.host.skills.install(
-        agent_id, asked.name, kind=kind, copies=asked.copy, force=asked.force
+        agent_id, request.name, kind=kind, copies=request.copy, force=request.force
     )
     return SkillReceipt(
         ok=True,
@@ -36,8 +36,8 @@ async def install(context: HttpContext, call: Call) -> SkillReceipt:
 
 async def uninstall(context: HttpContext, call: Call) -> SkillReceipt:
     """Take a skill out of the agent's home."""
-    agent_id, asked = named_agent(call), call.taken(UninstallSkillRequest)
-    gone = await context.host.skills.uninstall(agent_id, asked.name, force=asked.force)
+    agent_id, request = named_agent(call), call.body_as(UninstallSkillRequest)
+    gone = await context.host.skills.uninstall(agent_id, request.name, force=request.force)
     return SkillReceipt(
         ok=True,
         agent_id=agent_id,
@@ -53,7 +53,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/skills",
         access=Access.READ,
-        summary="The skills an agent may discover, those it uses, and what was installed for it.",
+        summary="The skills available to an agent, its active ones, and its installed ones.",
         answer=show,
         returns=AgentSkillsView,
         refusals=(404,),
@@ -63,7 +63,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/skills/install",
         access=Access.CONTROL,
-        summary="Put a skill into an agent's home, whole or not at all.",
+        summary="Install a skill into an agent's home, completely or not at all.",
         answer=install,
         takes=InstallSkillRequest,
         returns=SkillReceipt,
@@ -74,7 +74,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/skills/uninstall",
         access=Access.CONTROL,
-        summary="Take a skill out of an agent's home; of a linked one only the link.",
+        summary="Remove a skill from an agent's home; of a linked one only the link.",
         answer=uninstall,
         takes=UninstallSkillRequest,
         returns=SkillReceipt,

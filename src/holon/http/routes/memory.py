@@ -45,23 +45,23 @@ class SourceQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 async def search(context: HttpContext, call: Call) -> MemoryHits:
     """Search an agent's memory."""
-    agent_id, asked = await shown_agent(context, call), call.asked(SearchQuery)
-    found = await context.host.memory.search(
+    agent_id, query = await shown_agent(context, call), call.query_as(SearchQuery)
+    result = await context.host.memory.search(
         agent_id,
-        asked.query,
-        limit=asked.limit,
-        include_all_workspaces=asked.include_all_workspaces,
+        query.query,
+        limit=query.limit,
+        include_all_workspaces=query.include_all_workspaces,
     )
-    hits = tuple(ShownHit(**msgspec.structs.asdict(hit)) for hit in found.hits)
-    return MemoryHits(results=hits, index=found.status, notes=found.notes)
+    hits = tuple(ShownHit(**msgspec.structs.asdict(hit)) for hit in result.hits)
+    return MemoryHits(results=hits, index=result.status, notes=result.notes)
 
 
 async def get(context: HttpContext, call: Call) -> ShownText:
     """Show the exact text behind a hit."""
-    agent_id, asked = await shown_agent(context, call), call.asked(SourceQuery)
-    source_ref = require_source_ref(asked.source_ref)
-    found = await context.host.memory.get(agent_id, source_ref, chars_max=asked.max_chars)
-    if found is None:
+    agent_id, query = await shown_agent(context, call), call.query_as(SourceQuery)
+    source_ref = require_source_ref(query.source_ref)
+    text = await context.host.memory.get(agent_id, source_ref, chars_max=query.max_chars)
+    if text is None:
         raise RefusedError(
             Refusal(
                 code=RefusalCode.MEMORY_SOURCE_NOT_FOUND,
@@ -70,19 +70,19 @@ async def get(context: HttpContext, call: Call) -> ShownText:
                 field="source_ref",
             )
         )
-    return ShownText(**msgspec.structs.asdict(found))
+    return ShownText(**msgspec.structs.asdict(text))
 
 
 async def status(context: HttpContext, call: Call) -> ShownIndex:
     """Say how the index of an agent stands."""
     agent_id = await shown_agent(context, call)
-    found = await context.host.memory.status(agent_id)
+    index_status = await context.host.memory.status(agent_id)
     notes = await _unusable_files(context, agent_id)
-    return ShownIndex(**msgspec.structs.asdict(found), notes=notes)
+    return ShownIndex(**msgspec.structs.asdict(index_status), notes=notes)
 
 
 async def _unusable_files(context: HttpContext, agent_id: AgentId) -> tuple[str, ...]:
-    """Name the memory files no search would find anything in, in the words of a search."""
+    """Return notes on the memory files that the search cannot cover."""
     files = ContainedFiles().under(agent_home_of(context.facts.home_dir, agent_id))
     notes: list[str] = []
     for path in MEMORY_FILES.values():
@@ -117,7 +117,7 @@ def _routes(prefix: str) -> tuple[Route[HttpContext], ...]:
             method="GET",
             path=f"{prefix}/memory/get",
             access=Access.READ,
-            summary="The exact text behind a search result.",
+            summary="The full text of a search result.",
             answer=get,
             query=SourceQuery,
             returns=ShownText,
@@ -134,7 +134,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/memory/status",
         access=Access.READ,
-        summary="How the memory index of an agent stands.",
+        summary="The state of an agent's memory index.",
         answer=status,
         returns=ShownIndex,
         refusals=(404,),
@@ -144,7 +144,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/memory/rebuild",
         access=Access.CONTROL,
-        summary="Throw an agent's memory index away and build it anew in the background.",
+        summary="Rebuild an agent's memory index in the background.",
         answer=rebuild,
         returns=RebuildAnswer,
         refusals=(404,),

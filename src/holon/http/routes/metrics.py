@@ -23,13 +23,13 @@ async def metrics(context: HttpContext, call: Call) -> Reply:
     """Tell the figures."""
     del call
     await context.tally.catch_up(context.host.reads)
-    found = {
+    samples = {
         **_of_process(context),
         **await _of_store(context),
         **_of_runtime(context),
         **_of_log(context),
     }
-    lines = "\n".join(metric_lines(found)) + "\n"
+    lines = "\n".join(metric_lines(samples)) + "\n"
     return Reply(status=200, body=lines.encode(), content_type=MEDIA.encode())
 
 
@@ -103,7 +103,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/metrics",
         access=Access.READ,
-        summary="Counters and gauges of the runtime, in the Prometheus text form.",
+        summary="Counters and gauges of the runtime, in the Prometheus text format.",
         answer=metrics,
         returns=str,
         media=MEDIA,

@@ -62,27 +62,27 @@ GITHUB_SOURCE: Final = "github"
 
 async def enqueue(context: HttpContext, call: Call) -> Enqueued:
     """Queue an outsider's message."""
-    asked = call.taken(EnqueueRequest)
-    origin = asked.origin or WebhookOrigin(source=ENQUEUE_SOURCE)
-    meant = (
+    body = call.body_as(EnqueueRequest)
+    origin = body.origin or WebhookOrigin(source=ENQUEUE_SOURCE)
+    default_kind = (
         MessageKind.CHANNEL_EVENT
         if isinstance(origin, ChannelOrigin)
         else MessageKind.WEBHOOK_EVENT
     )
     request = IngressRequest(
         agent_id=call.agent_id(context.facts.default_agent),
-        kind=asked.kind or meant,
+        kind=body.kind or default_kind,
         origin=origin,
-        body=asked.content(),
+        body=body.content(),
         surface=DeliverySurface.HTTP_PUBLIC_ENQUEUE,
         admission=call.admission,
-        priority=asked.priority,
+        priority=body.priority,
         idempotency_key=idempotency_key(call),
-        metadata=asked.metadata,
-        correlation_id=asked.correlation_id,
-        causation_id=asked.causation_id,
-        claimed_trust=asked.trust,
-        claimed_authority=asked.authority_class,
+        metadata=body.metadata,
+        correlation_id=body.correlation_id,
+        causation_id=body.causation_id,
+        claimed_trust=body.trust,
+        claimed_authority=body.authority_class,
     )
     return await _admitted(context, request)
 
@@ -139,8 +139,8 @@ async def _admitted(context: HttpContext, request: IngressRequest) -> Enqueued:
 
 async def _require_public(context: HttpContext, agent_id: AgentId) -> None:
     """Keep outsiders away from agents that belong to others; an unknown one is the door's."""
-    found = await context.host.reads.agents.agent(agent_id)
-    if found is not None and found.identity.visibility is not Visibility.PUBLIC:
+    agent = await context.host.reads.agents.agent(agent_id)
+    if agent is not None and agent.identity.visibility is not Visibility.PUBLIC:
         raise RefusedError(
             Refusal(
                 code=RefusalCode.PUBLIC_CEILING,
@@ -152,7 +152,7 @@ async def _require_public(context: HttpContext, agent_id: AgentId) -> None:
 
 
 def _source(call: Call) -> str:
-    """GitHub cannot be told to name itself as we do; its signature does."""
+    """Identify GitHub by its signature header: it cannot send our source header."""
     unnamed = GITHUB_SOURCE if call.head.values(HUB_SIGNATURE) else WEBHOOK_SOURCE
     return label(call, SOURCE) or unnamed
 
@@ -174,7 +174,7 @@ def _signed_head(call: Call) -> SignedHead:
 
 
 def _content(call: Call) -> MessageBody:
-    """JSON stays JSON when it is said to be; text stays text; the rest is kept as it may be."""
+    """Keep declared JSON as JSON and text as text; encode any other body."""
     media = (label(call, CONTENT_TYPE) or "").partition(";")[0].strip().lower()
     if media == JSON_TYPE.decode() or media.endswith("+json"):
         value: JsonValue = decode_body(call.raw, object)
@@ -197,7 +197,7 @@ def _bad_signature() -> Reply:
 
 
 def _shut(source: str, *, is_signed: bool) -> Reply:
-    """Whoever signs has shown nothing that could be believed; whoever has the token, who it is."""
+    """Refuse a closed source: 401 for a signed request, 403 for one with the token."""
     return refused_reply(
         HTTPStatus.UNAUTHORIZED if is_signed else HTTPStatus.FORBIDDEN,
         "webhook_disabled",
@@ -211,7 +211,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/agents/{agent_id}/enqueue",
         access=Access.INGRESS,
-        summary="Queue a message from outside for an agent; a webhook's is a signal.",
+        summary="Queue an external message for an agent; that of a webhook is a signal.",
         answer=enqueue,
         headers=REPEATABLE,
         takes=EnqueueRequest,
@@ -223,7 +223,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/enqueue",
         access=Access.INGRESS,
-        summary="Queue a message from outside for the default agent, as for a named one.",
+        summary="Queue an external message for the default agent, as for a named one.",
         answer=enqueue,
         headers=REPEATABLE,
         takes=EnqueueRequest,
@@ -235,7 +235,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/webhooks/generic/{agent_id}",
         access=Access.SIGNED,
-        summary="Queue what a machine outside posts, as a signal of that integration.",
+        summary="Queue the body of a webhook as a signal of its integration.",
         answer=webhook,
         gate=judge,
         headers=(*DELIVERED, *TELLS_EVENT, *SIGNED),

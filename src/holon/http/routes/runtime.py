@@ -52,7 +52,7 @@ def described(working: tuple[Route[HttpContext], ...]) -> tuple[Route[HttpContex
         method="GET",
         path="/openapi.json",
         access=Access.READ,
-        summary="This surface, described: every route, type and error.",
+        summary="The OpenAPI document of this API: every route, type and error.",
         answer=openapi,
         returns=dict[str, JsonValue],
         tags=("runtime",),
@@ -73,7 +73,7 @@ FRONT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/",
         access=Access.OPEN,
-        summary="Say what is served here, and where to go on.",
+        summary="The entry point: name, version and links.",
         answer=front,
         returns=Front,
         tags=("runtime",),
@@ -117,7 +117,7 @@ HANDSHAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/handshake",
         access=Access.OPEN,
-        summary="Say hello: which protocol, and what it takes to be let in.",
+        summary="The handshake: protocol version and required authentication.",
         answer=handshake,
         returns=Handshake,
         tags=("runtime",),
@@ -126,7 +126,7 @@ HANDSHAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
 
 
 async def readiness(context: HttpContext, call: Call) -> ReadinessAnswer:
-    """Say that requests are taken: nobody is answered before recovery is done."""
+    """Report that requests are accepted, which is the case once recovery is complete."""
     del call
     return ReadinessAnswer(
         ok=True, ready=True, pid=context.facts.pid, version=context.facts.version
@@ -170,12 +170,12 @@ async def shutdown(context: HttpContext, call: Call) -> ShutdownAnswer:
 
 def _startup_surface(context: HttpContext) -> dict[str, str]:
     facts = context.facts
-    found = {"base_url": facts.base_url, "default_agent": str(facts.default_agent)}
+    facts_shown = {"base_url": facts.base_url, "default_agent": str(facts.default_agent)}
     if facts.advertise_url is not None:
-        found["advertise_url"] = facts.advertise_url
+        facts_shown["advertise_url"] = facts.advertise_url
     if facts.workspace_dir is not None:
-        found["workspace_dir"] = facts.workspace_dir
-    return found
+        facts_shown["workspace_dir"] = facts.workspace_dir
+    return facts_shown
 
 
 def _runtime_surface() -> dict[str, str]:
@@ -193,7 +193,7 @@ RUNTIME_CONTROL_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/control/runtime/readiness",
         access=Access.READ,
-        summary="Whether the runtime takes requests.",
+        summary="Whether the runtime accepts requests.",
         answer=readiness,
         returns=ReadinessAnswer,
         tags=("runtime",),
@@ -202,7 +202,7 @@ RUNTIME_CONTROL_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/control/runtime/status",
         access=Access.READ,
-        summary="Who runs here, with what, how busy it is, and what went wrong last.",
+        summary="The status of the runtime: identity, configuration, activity and last failure.",
         answer=status,
         returns=RuntimeStatus,
         tags=("runtime",),
@@ -211,7 +211,7 @@ RUNTIME_CONTROL_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/runtime/shutdown",
         access=Access.CONTROL,
-        summary="End the runtime in good order; no agent is stopped by it.",
+        summary="Shut the runtime down cleanly; agents are not stopped.",
         answer=shutdown,
         returns=ShutdownAnswer,
         status=202,

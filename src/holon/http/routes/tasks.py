@@ -33,13 +33,13 @@ from holon.wire.responses import (
 
 async def list_tasks(context: HttpContext, call: Call) -> TaskPage:
     """Page through an agent's tasks."""
-    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
-    after = after_id(asked, TaskId, what="task id")
-    found = await context.host.reads.tasks.tasks_page(agent_id, after=after, limit=asked.limit)
+    agent_id, query = await shown_agent(context, call), call.query_as(AfterQuery)
+    after = after_id(query, TaskId, what="task id")
+    tasks = await context.host.reads.tasks.tasks_page(agent_id, after=after, limit=query.limit)
     return TaskPage(
-        tasks=tuple(task_slim_view(each) for each in found),
-        limit=asked.limit,
-        next_after=next_after(asked, [each.id for each in found]),
+        tasks=tuple(task_slim_view(each) for each in tasks),
+        limit=query.limit,
+        next_after=next_after(query, [each.id for each in tasks]),
     )
 
 
@@ -64,26 +64,26 @@ async def output(context: HttpContext, call: Call) -> TaskOutputAnswer:
 
 async def create(context: HttpContext, call: Call) -> TaskAnswer:
     """Run a command in the background, for an agent."""
-    asked = call.taken(TaskRequest)
+    request = call.body_as(TaskRequest)
     order = CommandRequest(
-        cmd=asked.cmd,
-        summary=asked.summary,
-        workdir=asked.workdir,
-        shell=asked.shell,
-        login=asked.login,
-        tty=asked.tty,
-        accepts_input=asked.tty if asked.accepts_input is None else asked.accepts_input,
-        yield_time_ms=asked.yield_time_ms,
-        max_output_tokens=asked.max_output_tokens,
+        cmd=request.cmd,
+        summary=request.summary,
+        workdir=request.workdir,
+        shell=request.shell,
+        login=request.login,
+        tty=request.tty,
+        accepts_input=request.tty if request.accepts_input is None else request.accepts_input,
+        yield_time_ms=request.yield_time_ms,
+        max_output_tokens=request.max_output_tokens,
     )
     task = await context.host.commands.start(named_agent(call), order, key=idempotency_key(call))
     return TaskAnswer(ok=True, task=task_slim_view(task))
 
 
 async def feed(context: HttpContext, call: Call) -> TaskInputAnswer:
-    """Write to a task's input."""
+    """Send input to a task."""
     task = await own_task(context, call)
-    receipt = await context.host.commands.feed(task, call.taken(TaskInputRequest).input)
+    receipt = await context.host.commands.feed(task, call.body_as(TaskInputRequest).input)
     return TaskInputAnswer(
         ok=True,
         task_id=task.id,
@@ -112,7 +112,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/tasks",
         access=Access.READ,
-        summary="An agent's tasks: those that have not ended first, newest movement first.",
+        summary="The tasks of an agent: open ones first, most recently changed first.",
         answer=list_tasks,
         query=AfterQuery,
         returns=TaskPage,
@@ -123,7 +123,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/tasks/{task_id}",
         access=Access.READ,
-        summary="Where one task stands.",
+        summary="Show a task.",
         answer=show,
         returns=TaskStatusView,
         refusals=(404,),
@@ -133,7 +133,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/tasks/{task_id}/output",
         access=Access.READ,
-        summary="What a task has written so far, within bounds.",
+        summary="The output of a task so far, bounded.",
         answer=output,
         returns=TaskOutputAnswer,
         refusals=(404,),
@@ -143,8 +143,8 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/tasks",
         access=Access.CONTROL,
-        summary="Run a command in the background; its result comes to the agent. Repeats safely"
-        " under an Idempotency-Key.",
+        summary="Run a command in the background; the agent gets the result. Idempotent under an"
+        " Idempotency-Key.",
         answer=create,
         headers=REPEATABLE,
         takes=TaskRequest,
@@ -156,7 +156,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/tasks/{task_id}/input",
         access=Access.CONTROL,
-        summary="Write to a task's input.",
+        summary="Send input to a task.",
         answer=feed,
         takes=TaskInputRequest,
         returns=TaskInputAnswer,
@@ -167,7 +167,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/tasks/{task_id}/stop",
         access=Access.CONTROL,
-        summary="End a task: politely the first time, for certain the second time.",
+        summary="Stop a task; a second stop kills it.",
         answer=stop,
         returns=TaskStopAnswer,
         refusals=(404,),

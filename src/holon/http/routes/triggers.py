@@ -57,7 +57,7 @@ async def judge_enqueue(context: HttpContext, call: Call) -> Reply | None:
 
 
 async def _judge(context: HttpContext, call: Call, mode: TriggerDeliveryMode) -> Reply | None:
-    """Turn away a body nobody would keep.
+    """Refuse a body that would not be stored.
 
     At an address that opens nothing it is as if nothing were served there; a stopped agent is
     refused by its name.
@@ -161,7 +161,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/callbacks/wake/{token}",
         access=Access.CAPABILITY,
-        summary="Wake the agent this address belongs to. Any body is kept as evidence.",
+        summary="Wake the agent of this address. Any body is stored as evidence.",
         answer=wake,
         gate=judge_wake,
         headers=(*DELIVERED, RESOURCE_NAME),
@@ -176,7 +176,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/callbacks/enqueue/{token}",
         access=Access.CAPABILITY,
-        summary="An older form of the wake address; it wakes, and is recorded as deprecated.",
+        summary="A deprecated form of the wake address; the agent's log records its use.",
         answer=enqueue,
         gate=judge_enqueue,
         headers=(*DELIVERED, RESOURCE_NAME),
@@ -191,7 +191,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/external-triggers",
         access=Access.READ,
-        summary="Show an agent's external trigger, if any; its address to the operator alone.",
+        summary="Show an agent's external trigger, if any; its address to the operator only.",
         answer=show,
         returns=TriggerListing,
         refusals=(404,),
@@ -201,7 +201,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/external-trigger",
         access=Access.CONTROL,
-        summary="Give an agent its external trigger, unless it has one, and show its address.",
+        summary="Issue an agent's external trigger, unless it has one, and show its address.",
         answer=give,
         returns=TriggerAnswer,
         refusals=(404,),
@@ -211,7 +211,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/external-trigger/rotate",
         access=Access.CONTROL,
-        summary="Give an agent's trigger a new address; every earlier one is void.",
+        summary="Rotate an agent's trigger to a new address; earlier ones become invalid.",
         answer=rotate,
         returns=TriggerAnswer,
         refusals=(404,),
@@ -221,7 +221,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/external-trigger/revoke",
         access=Access.CONTROL,
-        summary="Take the address of an agent's trigger back, until it is rotated.",
+        summary="Revoke the address of an agent's trigger until it is rotated.",
         answer=revoke,
         returns=TriggerAnswer,
         refusals=(404,),

@@ -21,15 +21,15 @@ from holon.wire.responses import BriefPage
 
 async def briefs(context: HttpContext, call: Call) -> BriefPage:
     """Page through an agent's briefs."""
-    agent_id, asked = await shown_agent(context, call), call.asked(BeforeQuery)
-    before = None if asked.before is None else parse_record_id(asked.before, what="brief id")
-    found = await context.host.reads.events.briefs_page(
-        agent_id, before=None if before is None else BriefId(before), limit=asked.limit
+    agent_id, query = await shown_agent(context, call), call.query_as(BeforeQuery)
+    before = None if query.before is None else parse_record_id(query.before, what="brief id")
+    page = await context.host.reads.events.briefs_page(
+        agent_id, before=None if before is None else BriefId(before), limit=query.limit
     )
     return BriefPage(
-        briefs=tuple(found),
-        limit=asked.limit,
-        next_before=found[-1].id if len(found) >= asked.limit else None,
+        briefs=tuple(page),
+        limit=query.limit,
+        next_before=page[-1].id if len(page) >= query.limit else None,
     )
 
 
@@ -41,11 +41,11 @@ async def brief(context: HttpContext, call: Call) -> BriefRecord:
 
 async def transcript(context: HttpContext, call: Call) -> TranscriptPage:
     """Page through an agent's turns."""
-    agent_id, asked = await shown_agent(context, call), call.asked(TurnsQuery)
+    agent_id, query = await shown_agent(context, call), call.query_as(TurnsQuery)
     logs = await context.host.reads.turns.turns_page(
-        agent_id, before_index=asked.before, limit=asked.limit
+        agent_id, before_index=query.before, limit=query.limit
     )
-    return transcript_page([context.host.shown(log) for log in logs], limit=asked.limit)
+    return transcript_page([context.host.shown(log) for log in logs], limit=query.limit)
 
 
 async def message(context: HttpContext, call: Call) -> QueueEntry:
@@ -59,7 +59,7 @@ TRANSCRIPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/briefs",
         access=Access.READ,
-        summary="What an agent told its operator, newest first.",
+        summary="Briefs of an agent to its operator, newest first.",
         answer=briefs,
         query=BeforeQuery,
         returns=BriefPage,
@@ -70,7 +70,7 @@ TRANSCRIPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/briefs/{brief_id}",
         access=Access.READ,
-        summary="One brief.",
+        summary="Show a brief.",
         answer=brief,
         returns=BriefRecord,
         refusals=(404,),
@@ -80,7 +80,7 @@ TRANSCRIPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/transcript",
         access=Access.READ,
-        summary="An agent's turns with everything recorded in them, newest first.",
+        summary="The transcript of an agent: turns with all recorded entries, newest first.",
         answer=transcript,
         query=TurnsQuery,
         returns=TranscriptPage,
@@ -91,7 +91,7 @@ TRANSCRIPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/messages/{message_id}",
         access=Access.READ,
-        summary="One message, and where it stands in the queue.",
+        summary="Show a message and its queue state.",
         answer=message,
         returns=QueueEntry,
         refusals=(404,),
@@ -102,8 +102,10 @@ TRANSCRIPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
 
 async def debug_prompt(context: HttpContext, call: Call) -> PromptView:
     """Show the frame an agent's next request would have."""
-    asked = call.taken(DebugPromptRequest)
-    return await context.host.prompts.look(parse_agent_id(call.params["agent_id"]), text=asked.text)
+    request = call.body_as(DebugPromptRequest)
+    return await context.host.prompts.look(
+        parse_agent_id(call.params["agent_id"]), text=request.text
+    )
 
 
 PROMPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
@@ -111,7 +113,7 @@ PROMPT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/debug-prompt",
         access=Access.CONTROL,
-        summary="Show the prompt an agent would be given now, section by section.",
+        summary="Show the prompt an agent would get now, section by section.",
         answer=debug_prompt,
         takes=DebugPromptRequest,
         body_optional=True,

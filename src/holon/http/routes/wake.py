@@ -20,13 +20,13 @@ from holon.wire.responses import TimerAnswer, TimerPage, WakeAnswer, public_disp
 
 async def list_timers(context: HttpContext, call: Call) -> TimerPage:
     """Page through an agent's timers."""
-    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
-    after = after_id(asked, TimerId, what="timer id")
-    found = await context.host.reads.wake.timers_page(agent_id, after=after, limit=asked.limit)
+    agent_id, query = await shown_agent(context, call), call.query_as(AfterQuery)
+    after = after_id(query, TimerId, what="timer id")
+    timers = await context.host.reads.wake.timers_page(agent_id, after=after, limit=query.limit)
     return TimerPage(
-        timers=tuple(timer_view(each) for each in found),
-        limit=asked.limit,
-        next_after=next_after(asked, [each.id for each in found]),
+        timers=tuple(timer_view(each) for each in timers),
+        limit=query.limit,
+        next_after=next_after(query, [each.id for each in timers]),
     )
 
 
@@ -38,23 +38,23 @@ async def show(context: HttpContext, call: Call) -> TimerView:
 
 async def create(context: HttpContext, call: Call) -> TimerAnswer:
     """Arm a timer."""
-    asked, agent_id, key = call.taken(TimerRequest), named_agent(call), idempotency_key(call)
-    asked.require_one_form()
+    request, agent_id, key = call.body_as(TimerRequest), named_agent(call), idempotency_key(call)
+    request.require_one_form()
     service = context.host.timers
-    if asked.expression is not None:
+    if request.expression is not None:
         timer = await service.create_cron(
             agent_id,
-            expression=asked.expression,
-            zone=asked.zone or "UTC",
-            summary=asked.summary,
+            expression=request.expression,
+            zone=request.zone or "UTC",
+            summary=request.summary,
             key=key,
         )
     else:
         timer = await service.create(
             agent_id,
-            after_ms=asked.duration_ms or 0,
-            every_ms=asked.interval_ms,
-            summary=asked.summary,
+            after_ms=request.duration_ms or 0,
+            every_ms=request.interval_ms,
+            summary=request.summary,
             key=key,
         )
     return TimerAnswer(ok=True, timer=timer_view(timer))
@@ -72,7 +72,7 @@ TIMER_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/timers",
         access=Access.READ,
-        summary="An agent's timers: active ones soonest first, then ended ones.",
+        summary="The timers of an agent: active ones by due time, then ended ones.",
         answer=list_timers,
         query=AfterQuery,
         returns=TimerPage,
@@ -83,7 +83,7 @@ TIMER_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/timers/{timer_id}",
         access=Access.READ,
-        summary="One timer.",
+        summary="Show a timer.",
         answer=show,
         returns=TimerView,
         refusals=(404,),
@@ -93,7 +93,7 @@ TIMER_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/timers",
         access=Access.CONTROL,
-        summary="Arm a timer for an agent. Repeats safely under an Idempotency-Key.",
+        summary="Set a timer for an agent. Idempotent under an Idempotency-Key.",
         answer=create,
         headers=REPEATABLE,
         takes=TimerRequest,
@@ -105,7 +105,7 @@ TIMER_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/timers/{timer_id}/cancel",
         access=Access.CONTROL,
-        summary="Cancel a timer; a tick of it that nobody has taken up is void.",
+        summary="Cancel a timer; its unprocessed ticks become void.",
         answer=cancel,
         returns=TimerAnswer,
         refusals=(404, 409),
@@ -116,19 +116,19 @@ TIMER_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
 
 async def wake(context: HttpContext, call: Call) -> WakeAnswer:
     """Leave a hint that something changed."""
-    asked = call.taken(WakeRequest)
+    request = call.body_as(WakeRequest)
     agent_id = parse_agent_id(call.params["agent_id"])
     now = context.clock.now()
     disposition = await context.host.wake.submit(
         WakeHint(
             agent_id=agent_id,
-            source_key=f"control:{asked.source or 'operator'}",
-            reason=asked.reason,
+            source_key=f"control:{request.source or 'operator'}",
+            reason=request.reason,
             created_at=now,
             updated_at=now,
-            source=asked.source,
-            correlation_id=asked.correlation_id,
-            causation_id=asked.causation_id,
+            source=request.source,
+            correlation_id=request.correlation_id,
+            causation_id=request.causation_id,
         )
     )
     return WakeAnswer(ok=True, agent_id=agent_id, disposition=public_disposition(disposition))
@@ -139,7 +139,7 @@ WAKE_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/wake",
         access=Access.CONTROL,
-        summary="Tell an agent that something changed, without saying anything to it.",
+        summary="Add a wake hint: signal a change to an agent without a message.",
         answer=wake,
         takes=WakeRequest,
         returns=WakeAnswer,

@@ -31,14 +31,14 @@ class BadPatchError(BadInputError):
 
 async def list_items(context: HttpContext, call: Call) -> WorkItemPage:
     """Page through an agent's work items."""
-    agent_id, asked = await shown_agent(context, call), call.asked(AfterQuery)
-    after = after_id(asked, WorkItemId, what="work item id")
-    found = await context.host.reads.work.work_items_page(agent_id, after=after, limit=asked.limit)
+    agent_id, query = await shown_agent(context, call), call.query_as(AfterQuery)
+    after = after_id(query, WorkItemId, what="work item id")
+    items = await context.host.reads.work.work_items_page(agent_id, after=after, limit=query.limit)
     focus = await _focus_of(context, agent_id)
     return WorkItemPage(
-        work_items=tuple(work_item_view(each, focus=focus) for each in found),
-        limit=asked.limit,
-        next_after=next_after(asked, [each.item.id for each in found]),
+        work_items=tuple(work_item_view(each, focus=focus) for each in items),
+        limit=query.limit,
+        next_after=next_after(query, [each.item.id for each in items]),
     )
 
 
@@ -52,7 +52,7 @@ async def create(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Open an item in the agent's queue."""
     item = await context.host.work.create(
         named_agent(call),
-        objective=call.taken(WorkItemRequest).objective,
+        objective=call.body_as(WorkItemRequest).objective,
         key=idempotency_key(call),
     )
     return WorkItemAnswer(ok=True, work_item=await _viewed(context, item))
@@ -60,14 +60,16 @@ async def create(context: HttpContext, call: Call) -> WorkItemAnswer:
 
 async def change(context: HttpContext, call: Call) -> WorkItemAnswer:
     """Say what has changed about an item."""
-    asked = call.taken(WorkItemPatch)
-    edit = _edit_of(asked)
-    is_silent = edit == WorkItemEdit() and isinstance(asked.blocked_by, UnsetType)
-    if is_silent or (asked.recheck_after_ms is not None and not isinstance(asked.blocked_by, str)):
+    request = call.body_as(WorkItemPatch)
+    edit = _edit_of(request)
+    is_silent = edit == WorkItemEdit() and isinstance(request.blocked_by, UnsetType)
+    if is_silent or (
+        request.recheck_after_ms is not None and not isinstance(request.blocked_by, str)
+    ):
         raise BadPatchError("this changes nothing")
     item = await own_work_item(context, call)
     await context.host.work.edit(
-        item.id, edit, blocked_by=asked.blocked_by, recheck_after_ms=asked.recheck_after_ms
+        item.id, edit, blocked_by=request.blocked_by, recheck_after_ms=request.recheck_after_ms
     )
     return await _answer(context, call)
 
@@ -86,11 +88,11 @@ async def complete(context: HttpContext, call: Call) -> WorkItemAnswer:
     return await _answer(context, call)
 
 
-def _edit_of(asked: WorkItemPatch) -> WorkItemEdit:
-    todos = asked.todo_list
+def _edit_of(request: WorkItemPatch) -> WorkItemEdit:
+    todos = request.todo_list
     return WorkItemEdit(
-        objective=asked.objective,
-        plan_status=asked.plan_status,
+        objective=request.objective,
+        plan_status=request.plan_status,
         todo_list=None
         if todos is None
         else tuple(TodoItem(text=each.text, state=each.state) for each in todos),
@@ -120,7 +122,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/work-items",
         access=Access.READ,
-        summary="An agent's work items: current, queued, waiting, completed.",
+        summary="The work items of an agent: current, queued, waiting, completed.",
         answer=list_items,
         query=AfterQuery,
         returns=WorkItemPage,
@@ -131,7 +133,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="GET",
         path="/agents/{agent_id}/work-items/{work_item_id}",
         access=Access.READ,
-        summary="One work item.",
+        summary="Show a work item.",
         answer=show,
         returns=WorkItemView,
         refusals=(404,),
@@ -141,7 +143,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/work-items",
         access=Access.CONTROL,
-        summary="Open a work item in an agent's queue. Repeats safely under an Idempotency-Key.",
+        summary="Create a work item of an agent. Idempotent under an Idempotency-Key.",
         answer=create,
         headers=REPEATABLE,
         takes=WorkItemRequest,
@@ -153,7 +155,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="PATCH",
         path=_ITEM,
         access=Access.CONTROL,
-        summary="Say what has changed about a work item; what is left out stays.",
+        summary="Update a work item; omitted fields are unchanged.",
         answer=change,
         takes=WorkItemPatch,
         returns=WorkItemAnswer,
@@ -164,7 +166,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path=f"{_ITEM}/pick",
         access=Access.CONTROL,
-        summary="Make an open work item the one the agent works on.",
+        summary="Make an open work item the agent's current one.",
         answer=pick,
         returns=WorkItemAnswer,
         refusals=(404, 409),
@@ -174,7 +176,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path=f"{_ITEM}/complete",
         access=Access.CONTROL,
-        summary="Mark a work item completed.",
+        summary="Complete a work item.",
         answer=complete,
         returns=WorkItemAnswer,
         refusals=(404, 409),

@@ -17,7 +17,7 @@ from holon.wire.responses import WorkspaceAnswer
 async def attach(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Make a directory the place where the agent works."""
     agent_id = named_agent(call)
-    await context.host.workspaces.attach(agent_id, call.taken(AttachRequest).path)
+    await context.host.workspaces.attach(agent_id, call.body_as(AttachRequest).path)
     return await _answer(context, agent_id)
 
 
@@ -31,7 +31,7 @@ async def leave(context: HttpContext, call: Call) -> WorkspaceAnswer:
 async def detach(context: HttpContext, call: Call) -> WorkspaceAnswer:
     """Make the agent forget a workspace."""
     agent_id = named_agent(call)
-    await context.host.workspaces.detach(agent_id, call.taken(DetachRequest).workspace_id)
+    await context.host.workspaces.detach(agent_id, call.body_as(DetachRequest).workspace_id)
     return await _answer(context, agent_id)
 
 
@@ -49,7 +49,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/workspace/attach",
         access=Access.CONTROL,
-        summary="Let an agent work in a directory from its next command on.",
+        summary="Set the directory an agent works in, from its next command on.",
         answer=attach,
         takes=AttachRequest,
         returns=WorkspaceAnswer,
@@ -60,7 +60,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/workspace/exit",
         access=Access.CONTROL,
-        summary="Bring an agent home; the workspace stays attached.",
+        summary="Leave the current workspace for the agent's home; it stays attached.",
         answer=leave,
         returns=WorkspaceAnswer,
         refusals=(404, 409),
@@ -70,7 +70,7 @@ ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         method="POST",
         path="/control/agents/{agent_id}/workspace/detach",
         access=Access.CONTROL,
-        summary="Make an agent forget a workspace it is not in. No file is touched.",
+        summary="Remove a workspace the agent is not in from its list. No file is changed.",
         answer=detach,
         takes=DetachRequest,
         returns=WorkspaceAnswer,

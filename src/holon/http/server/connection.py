@@ -36,7 +36,7 @@ from anyio.lowlevel import checkpoint
 from holon.http.access import has_body
 from holon.http.errors import refused_reply
 from holon.http.exchange import (
-    STANDING_HEADERS,
+    DEFAULT_HEADERS,
     Answerer,
     AnyReply,
     BodyTooLargeError,
@@ -65,55 +65,55 @@ from holon.model.limits import (
 
 
 class FairQueue:
-    """Lets strangers of one server go on."""
+    """Round-robin admission of unauthenticated peers to parsing."""
 
     def __init__(self) -> None:
-        self._lines: OrderedDict[str, dict[anyio.Event, None]] = OrderedDict()
-        self._knock = anyio.Event()
+        self._queues: OrderedDict[str, dict[anyio.Event, None]] = OrderedDict()
+        self._arrival = anyio.Event()
 
     async def turn(self, address: str) -> None:
-        """Return when it is this stranger's turn."""
+        """Return when it is the turn of a waiter of this peer."""
         mine = anyio.Event()
-        self._lines.setdefault(address, {})[mine] = None
-        self._knock.set()
+        self._queues.setdefault(address, {})[mine] = None
+        self._arrival.set()
         try:
             await mine.wait()
         finally:
             self._leave(address, mine)
 
     async def run(self) -> None:
-        """Give turns until cancelled."""
+        """Admit one waiter per pass of the event loop, until cancelled."""
         while True:
-            await self._knock.wait()
-            while self._lines:
-                self._give()
+            await self._arrival.wait()
+            while self._queues:
+                self._admit_next()
                 await checkpoint()
-            self._knock = anyio.Event()
+            self._arrival = anyio.Event()
 
-    def _give(self) -> None:
-        """Let the first of the next line go on."""
-        address, line = next(iter(self._lines.items()))
+    def _admit_next(self) -> None:
+        """Admit the first waiter of the next peer."""
+        address, line = next(iter(self._queues.items()))
         first = next(iter(line))
-        self._lines.move_to_end(address)
+        self._queues.move_to_end(address)
         self._leave(address, first)
         first.set()
 
     def _leave(self, address: str, waiting: anyio.Event) -> None:
-        line = self._lines.get(address)
+        line = self._queues.get(address)
         if line is None:
             return
         line.pop(waiting, None)
         if not line:
-            del self._lines[address]
+            del self._queues[address]
 
 
-AuthCheck: TypeAlias = Callable[[RequestHead], bool]  # whether a head shows who sends it
+AuthCheck: TypeAlias = Callable[[RequestHead], bool]  # whether a head carries valid credentials
 
 _GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
 def never_authenticated(head: RequestHead) -> bool:
-    """Every peer stays a stranger."""
+    """Treat every peer as unauthenticated."""
     del head
     return False
 
@@ -127,20 +127,20 @@ class Connection:
         peer: Peer,
         answer: Answerer,
         *,
-        share: FairQueue | None = None,
-        knows: AuthCheck = never_authenticated,
+        fair_queue: FairQueue | None = None,
+        is_authenticated: AuthCheck = never_authenticated,
     ) -> None:
         self._stream = stream
         self.peer: Final = peer
         self._answer = answer
-        self._share = share if peer.socket_kind is SocketKind.TCP else None
-        self._knows = knows
-        self._is_known = peer.socket_kind is SocketKind.UNIX  # the kernel says who that is
+        self._fair_queue = fair_queue if peer.socket_kind is SocketKind.TCP else None
+        self._is_authenticated = is_authenticated
+        self._authenticated = peer.socket_kind is SocketKind.UNIX  # identified by the kernel
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES_MAX)
         self.resting_since_s: float | None = anyio.current_time()  # nothing while it is answered
-        self._asked_count = 0
-        self._hung_up = False
-        self._wants_body = True  # nobody who asks for a head alone takes more
+        self._request_count = 0
+        self._disconnected = False
+        self._wants_body = True  # a response to HEAD has no body
         self._patience = anyio.CancelScope()
         # Around the wait for a stream's next piece, or for what a late reply waits for.
         self._streams = anyio.CancelScope()
@@ -150,14 +150,14 @@ class Connection:
         self._streams.cancel()
 
     @property
-    def asked(self) -> bool:
-        """Whether the peer has asked for anything yet."""
-        return self._asked_count > 0
+    def has_requested(self) -> bool:
+        """Whether the peer has sent a request yet."""
+        return self._request_count > 0
 
     @property
-    def is_stranger(self) -> bool:
+    def is_unauthenticated(self) -> bool:
         """Whether the peer has not shown who it is, with its newest request at the latest."""
-        return not self._is_known
+        return not self._authenticated
 
     async def serve(self) -> None:
         """Answer until either side has had enough."""
@@ -180,8 +180,10 @@ class Connection:
         if head is None:
             return False
         self.resting_since_s = None
-        self._asked_count += 1
-        self._is_known = self.peer.socket_kind is SocketKind.UNIX or self._knows(head)
+        self._request_count += 1
+        self._authenticated = self.peer.socket_kind is SocketKind.UNIX or self._is_authenticated(
+            head
+        )
         self._wants_body = head.method != "HEAD"
         if not has_body(head):
             self._wire.next_event()  # its end: there is nothing to be read, now or later
@@ -192,7 +194,7 @@ class Connection:
 
     async def _head(self) -> RequestHead | None:
         """The next request, or nothing when the peer hung up between two."""
-        if self.asked and not self._wire.trailing_data[0]:
+        if self.has_requested and not self._wire.trailing_data[0]:
             await self._receive(until_s=_from_now(HTTP_IDLE_MS_MAX))
         until_s = _from_now(HTTP_HEAD_MS_MAX)
         while True:
@@ -213,16 +215,16 @@ class Connection:
         except anyio.EndOfStream:
             data = b""
         self._patience.deadline = math.inf
-        self._hung_up = not data
+        self._disconnected = not data
         self._wire.receive_data(data)
 
     async def _turn(self) -> None:
         """Wait until what this peer sent may be read."""
-        if self._share is not None and not self._is_known and self._wire.trailing_data[0]:
-            await self._share.turn(self.peer.address)
+        if self._fair_queue is not None and not self._authenticated and self._wire.trailing_data[0]:
+            await self._fair_queue.turn(self.peer.address)
 
     async def _linger(self) -> None:
-        """A system that closes on bytes nobody read may take back the answer that was sent."""
+        """Discard unread input: closing a socket with unread bytes may reset the sent reply."""
         self.resting_since_s = anyio.current_time()
         await self._stream.send_eof()
         left = HTTP_LINGER_BYTES_MAX
@@ -240,7 +242,7 @@ class Connection:
         except _GONE:
             raise PeerGoneError("the peer broke off in the middle of its body") from None
         except h11.RemoteProtocolError:
-            if self._hung_up:
+            if self._disconnected:
                 raise PeerGoneError("the peer hung up in the middle of its body") from None
             raise BodyUnreadableError("the body is not as its head announced it") from None
         self.resting_since_s = None
@@ -278,7 +280,7 @@ class Connection:
 
     async def _send_whole(self, reply: Reply) -> None:
         headers = [
-            *STANDING_HEADERS,
+            *DEFAULT_HEADERS,
             *reply.headers,
             (b"content-length", str(len(reply.body)).encode()),
         ]
@@ -291,7 +293,7 @@ class Connection:
 
     async def _send_stream(self, reply: StreamReply) -> None:
         headers = (
-            *STANDING_HEADERS,
+            *DEFAULT_HEADERS,
             *reply.headers,
             (b"content-type", reply.content_type),
             (b"connection", b"close"),
@@ -313,7 +315,7 @@ class Connection:
             await self._send_whole(replace(whole, closes=True))
 
     async def _send_chunks(self, head: h11.Response, chunks: AsyncGenerator[bytes, None]) -> None:
-        """Send what is made until there is no more, or nobody takes it."""
+        """Send chunks until the source ends or the peer stops receiving."""
         try:
             await self._write(head)
             while (chunk := await self._next_of(chunks)) is not None:

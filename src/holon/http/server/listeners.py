@@ -11,9 +11,9 @@ Rule 3: each socket has its own connection limit, so that a full TCP socket does
         being answered, the new connection is closed.
 Rule 4: connections without a first request are limited to half of the total at most; the oldest is
         closed for the next, so that silent connections do not block others.
-Rule 5: unauthenticated connections have a share of the limit, and each peer address a smaller one.
-        Above it, the peer's longest idle connection is closed; if none is idle, its new connection
-        is. Other peers are not affected.
+Rule 5: unauthenticated connections have a fair_queue of the limit, and each peer address a smaller
+        one. Above it, the peer's longest idle connection is closed; if none is idle, its new
+        connection is. Other peers are not affected.
 Rule 6: a failure of one connection ends that connection; no peer can end the host.
 Rule 7: when the machine lacks resources for another connection, accepting pauses, and clients wait
         in the backlog. Only the loss of the listening socket ends accepting.
@@ -39,14 +39,14 @@ from holon.http.server.connection import AuthCheck, Connection, FairQueue, never
 from holon.model.limits import (
     HTTP_ACCEPT_PAUSE_MS,
     HTTP_CONNECTIONS_COUNT_MAX,
-    HTTP_HEADLESS_COUNT_MAX,
-    HTTP_STRANGERS_PER_PEER_COUNT_MAX,
+    HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX,
+    HTTP_WITHOUT_REQUEST_COUNT_MAX,
 )
 from holon.ports.clock import Clock
 
 
 async def accepted(listening: socket.socket) -> socket.socket:
-    """Wait for the next connection, or raise what the kernel says."""
+    """Wait for the next connection; OSError as accept raises it."""
     while True:
         try:
             connected, _ = listening.accept()
@@ -64,7 +64,7 @@ class SocketStream(ByteStream):
         self.socket: Final = connected
 
     async def receive(self, max_bytes: int = 65_536) -> bytes:
-        """Wait for bytes; their end is EndOfStream."""
+        """Wait for bytes; raise EndOfStream at the end."""
         await anyio.lowlevel.checkpoint()
         while True:
             try:
@@ -79,7 +79,7 @@ class SocketStream(ByteStream):
                 return data
 
     async def send(self, item: bytes) -> None:
-        """Return once the kernel has taken them all."""
+        """Send all bytes."""
         rest = memoryview(item)
         while rest:
             try:
@@ -90,20 +90,20 @@ class SocketStream(ByteStream):
                 raise anyio.BrokenResourceError from broken
 
     async def send_eof(self) -> None:
-        """Say that no more comes."""
+        """Shut down the sending side."""
         try:
             self.socket.shutdown(socket.SHUT_WR)
         except OSError as broken:
             raise anyio.BrokenResourceError from broken
 
     async def aclose(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self.socket.close()
 
 
 _log = logging.getLogger(__name__)
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
-# Said of the listening socket itself. Whatever else accepting meets is of the moment.
+# These mean that the listening socket is closed. Every other error of accept is temporary.
 _GONE: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 
 
@@ -114,33 +114,33 @@ class Listeners:
     answer: Answerer
     clock: Clock
     connections_max: int = HTTP_CONNECTIONS_COUNT_MAX  # by each socket
-    knows: AuthCheck = never_authenticated
-    _rooms: list["_ConnectionPool"] = field(default_factory=list)
-    _share: FairQueue = field(default_factory=FairQueue)
+    is_authenticated: AuthCheck = never_authenticated
+    _pools: list["_ConnectionPool"] = field(default_factory=list)
+    _fair_queue: FairQueue = field(default_factory=FairQueue)
     _ends_streams: bool = False
 
     @property
     def open_count(self) -> int:
-        """How many connections there are."""
-        return sum(len(room) for room in self._rooms)
+        """The number of open connections."""
+        return sum(len(pool) for pool in self._pools)
 
     def end_streams(self) -> None:
-        """Have every stream end its body, and those that would begin from now on."""
+        """End the body of every stream, current and future."""
         self._ends_streams = True
-        for room in self._rooms:
-            room.end_streams()
+        for pool in self._pools:
+            pool.end_streams()
 
     async def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept on all of them until cancelled."""
         async with anyio.create_task_group() as accepting:
-            accepting.start_soon(self._share.run)
+            accepting.start_soon(self._fair_queue.run)
             for bound in sockets:
-                room = _ConnectionPool(self.connections_max)
-                self._rooms.append(room)
-                accepting.start_soon(self._accept_on, bound, room)
+                pool = _ConnectionPool(self.connections_max)
+                self._pools.append(pool)
+                accepting.start_soon(self._accept_on, bound, pool)
 
-    async def _accept_on(self, bound: socket.socket, room: "_ConnectionPool") -> None:
-        is_hindered = False
+    async def _accept_on(self, bound: socket.socket, pool: "_ConnectionPool") -> None:
+        is_paused = False
         async with anyio.create_task_group() as serving:
             while True:
                 try:
@@ -148,90 +148,96 @@ class Listeners:
                 except OSError as error:
                     if error.errno in _GONE:
                         raise
-                    if not is_hindered:
-                        _log.warning("connections have to wait: %s", error.strerror)
-                    is_hindered = True
+                    if not is_paused:
+                        _log.warning("accepting connections is paused: %s", error.strerror)
+                    is_paused = True
                     await self.clock.sleep_for(HTTP_ACCEPT_PAUSE_MS)
                 else:
-                    is_hindered = False
-                    serving.start_soon(self._serve_one, connected, room)
-                    await checkpoint()  # who has to go for it is gone before the next one is let in
+                    is_paused = False
+                    serving.start_soon(self._serve_one, connected, pool)
+                    await checkpoint()  # an evicted connection closes before the next is accepted
 
-    async def _serve_one(self, connected: socket.socket, room: "_ConnectionPool") -> None:
+    async def _serve_one(self, connected: socket.socket, pool: "_ConnectionPool") -> None:
         async with SocketStream(connected) as stream:
             peer = peer_of(connected)
-            if peer is None or not room.make_place(peer):
+            if peer is None or not pool.make_room(peer):
                 return
-            connection = Connection(stream, peer, self.answer, share=self._share, knows=self.knows)
+            connection = Connection(
+                stream,
+                peer,
+                self.answer,
+                fair_queue=self._fair_queue,
+                is_authenticated=self.is_authenticated,
+            )
             if self._ends_streams:
                 connection.end_stream()
-            with room.entered(connection):
+            with pool.entered(connection):
                 try:
                     await connection.serve()
                 except Exception:  # noqa: BLE001 - named boundary: a bug ends one connection
-                    _log.exception("a connection from %s broke off", connection.peer.address)
+                    _log.exception("the connection from %s failed", connection.peer.address)
 
 
 class _ConnectionPool:
-    """Those who came in by one socket, the oldest first."""
+    """The open connections of one socket, oldest first."""
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
-        self._silent_max = min(HTTP_HEADLESS_COUNT_MAX, count_max // 2)
-        self._of_peer_max = min(HTTP_STRANGERS_PER_PEER_COUNT_MAX, max(1, count_max // 2))
-        self._within: OrderedDict[Connection, anyio.CancelScope] = OrderedDict()
+        self._silent_max = min(HTTP_WITHOUT_REQUEST_COUNT_MAX, count_max // 2)
+        self._of_peer_max = min(HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX, max(1, count_max // 2))
+        self._open: OrderedDict[Connection, anyio.CancelScope] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._within)
+        return len(self._open)
 
     def end_streams(self) -> None:
-        for connection in self._within:
+        for connection in self._open:
             connection.end_stream()
 
-    def make_place(self, peer: Peer) -> bool:
-        """Make room for one more, if need be by who has rested the longest; False when none is."""
+    def make_room(self, peer: Peer) -> bool:
+        """Make room for one connection, evicting the longest idle if needed; False if none is."""
         if peer.socket_kind is SocketKind.TCP:
-            same = [each for each in self._strangers() if each.peer.address == peer.address]
+            same = [each for each in self._unauthenticated() if each.peer.address == peer.address]
             if len(same) >= self._of_peer_max:
-                return self._make_one_go(same)
-        if len(self._within) < self._count_max:
+                return self._evict_idle(same)
+        if len(self._open) < self._count_max:
             return True
-        return self._make_one_go(list(self._within))
+        return self._evict_idle(list(self._open))
 
-    def _strangers(self) -> Iterator[Connection]:
-        return (each for each in self._within if each.is_stranger)
+    def _unauthenticated(self) -> Iterator[Connection]:
+        return (each for each in self._open if each.is_unauthenticated)
 
-    def _make_one_go(self, candidates: Sequence[Connection]) -> bool:
+    def _evict_idle(self, candidates: Sequence[Connection]) -> bool:
         rests = ((each.resting_since_s, each) for each in candidates)
         resting = [(since_s, each) for since_s, each in rests if since_s is not None]
         if not resting:
             return False
         _, longest = min(resting, key=lambda rest: rest[0])
-        self._show_out(longest)
+        self._evict(longest)
         return True
 
     @contextmanager
     def entered(self, connection: Connection) -> Iterator[None]:
-        """Have a connection in here for as long as the block lasts, or until it has to go."""
-        self._show_out_the_silent()
+        """Hold a connection in the pool while the block runs; eviction cancels the block."""
+        self._evict_silent()
         with anyio.CancelScope() as scope:
-            self._within[connection] = scope
+            self._open[connection] = scope
             try:
                 yield
             finally:
-                self._within.pop(connection, None)
+                self._open.pop(connection, None)
 
-    def _show_out_the_silent(self) -> None:
-        silent = [connection for connection in self._within if not connection.asked]
+    def _evict_silent(self) -> None:
+        silent = [connection for connection in self._open if not connection.has_requested]
         for connection in silent[: max(0, len(silent) - self._silent_max + 1)]:
-            self._show_out(connection)
+            self._evict(connection)
 
-    def _show_out(self, connection: Connection) -> None:
-        self._within.pop(connection).cancel()  # it is gone in a moment, and counts no more
+    def _evict(self, connection: Connection) -> None:
+        self._open.pop(connection).cancel()  # it closes at the next checkpoint and no longer counts
 
 
 def peer_of(connected: socket.socket) -> Peer | None:
-    """Who is at the other end; nobody when they have left already."""
+    """Return the peer's identity, or None if it has already disconnected."""
     if connected.family == socket.AF_UNIX:
         packed = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, uid, _ = _CREDENTIALS.unpack(packed)

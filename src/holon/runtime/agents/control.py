@@ -25,7 +25,7 @@ from holon.decide.agents.lifecycle import refuse_unknown
 from holon.decide.events.audit import audited
 from holon.decide.turns.failures import operator_abort
 from holon.decide.turns.recovery import abort_calls
-from holon.decide.turns.replay import cut_off, spent_in
+from holon.decide.turns.replay import cut_off, used_by_turn
 from holon.model.agents import AgentIdentity, ModelChoice
 from holon.model.commits import Applied, ArchiveAgent, Commit
 from holon.model.errors import Refusal
@@ -162,7 +162,7 @@ class ControlService:
         entry = await self._store.reads.queue.message(log.turn.message_id) if log else None
         if log is None or entry is None:
             return None
-        spent = spent_in(log)
+        spent = used_by_turn(log)
         end = TurnEnd(
             finish=cut_off(log, operator_abort(reason_of(request))),
             log=log,

@@ -33,25 +33,25 @@ from holon.decide.agents.lifecycle import is_temporary
 from holon.decide.events.audit import audited
 from holon.decide.events.retention import (
     ClockTrust,
-    asked_moments,
-    borne_out,
-    first_trust,
-    let_go_commit,
-    looked,
+    confirmation_moments,
+    confirmed_time,
+    drop_unseen_commit,
+    initial_trust,
     runs_to_forget,
-    tightened,
+    tighter_policy,
     trusted_now,
+    updated_trust,
 )
 from holon.decide.tasks.commands import run_id_of
 from holon.model.commits import Applied
 from holon.model.errors import HolonError, StoreFullError
 from holon.model.events.retention import RetentionPolicy
 from holon.model.limits import (
+    RETENTION_CHECK_COMMITS_COUNT,
     RETENTION_COMMITS_COUNT,
     RETENTION_FULL_PERCENT,
     RETENTION_INTERVAL_MS,
-    RETENTION_LOOK_COMMITS_COUNT,
-    STORE_LOOK_MS,
+    STORE_CHECK_MS,
     UNSEEN_FULL_COUNT_MAX,
     UNSEEN_PER_AGENT_COUNT_MAX,
 )
@@ -70,7 +70,7 @@ async def watch_store(store: Store, clock: Clock, journal: Journal) -> NoReturn:
     """Check the store at intervals; raises StoreBrokenError when it is no longer usable."""
     reported: dict[str, str] = {}
     while True:
-        await clock.sleep_for(STORE_LOOK_MS)
+        await clock.sleep_for(STORE_CHECK_MS)
         with suppress(StoreFullError):  # listed in `store.problems`
             await store.look()
         current = {problem.code: problem.message for problem in store.problems}
@@ -118,7 +118,7 @@ class RetentionKeeper:
     def commit_applied(self) -> None:
         """Count commit groups; check the size every few of them."""
         self._groups_seen += 1
-        if self._groups_seen % RETENTION_LOOK_COMMITS_COUNT == 0 or self._is_burst():
+        if self._groups_seen % RETENTION_CHECK_COMMITS_COUNT == 0 or self._is_burst():
             self._alarm.nudge()
 
     async def run(self) -> None:
@@ -168,7 +168,7 @@ class RetentionKeeper:
         if not await self._is_full():
             self._policy = self._retention
         await self._prune_rows()
-        while await self._is_full() and (tighter := tightened(self._policy)):
+        while await self._is_full() and (tighter := tighter_policy(self._policy)):
             self._policy = tighter
             await self._prune_rows()
 
@@ -177,10 +177,10 @@ class RetentionKeeper:
         clock, reads = self._clock, self._store.reads
         now, monotonic_ns = clock.now(), clock.monotonic_ns()
         if self._trust is None:
-            newest = [await reads.events.settled_by(moment) for moment in asked_moments(now)]
-            believed = borne_out(newest, oldest=await reads.events.logged_since(), now=now)
-            self._trust = first_trust(believed, now=now, monotonic_ns=monotonic_ns)
-        self._trust = looked(self._trust, now=now, monotonic_ns=monotonic_ns)
+            newest = [await reads.events.settled_by(moment) for moment in confirmation_moments(now)]
+            believed = confirmed_time(newest, oldest=await reads.events.logged_since(), now=now)
+            self._trust = initial_trust(believed, now=now, monotonic_ns=monotonic_ns)
+        self._trust = updated_trust(self._trust, now=now, monotonic_ns=monotonic_ns)
         return trusted_now(self._trust, monotonic_ns=monotonic_ns)
 
     async def _prune_rows(self) -> None:
@@ -205,7 +205,7 @@ class RetentionKeeper:
             oldest = await reads.queue.oldest_unseen(agent_id, kept=kept, limit=batch_count)
             if not oldest:
                 break
-            commit = let_go_commit(agent, oldest, now=self._clock.now())
+            commit = drop_unseen_commit(agent, oldest, now=self._clock.now())
             if await self._store.apply(audited(commit)) != Applied():
                 break
             has_let_go = True

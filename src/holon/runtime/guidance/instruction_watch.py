@@ -20,7 +20,7 @@ from holon.decide.guidance.instructions import InstructionCheck, changes_between
 from holon.decide.queue.message_view import is_tainted
 from holon.model.commits import Change
 from holon.model.guidance import NoteInstructionChange
-from holon.model.limits import INSTRUCTION_LOOKS_COUNT_MAX, INSTRUCTIONS_UNTOLD_COUNT_MAX
+from holon.model.limits import INSTRUCTION_CHECKS_COUNT_MAX, INSTRUCTIONS_UNREPORTED_COUNT_MAX
 from holon.model.lru import Lru
 from holon.model.turns.tools import ToolCallRecord
 from holon.model.turns.transcript import TurnLog
@@ -48,7 +48,7 @@ class InstructionWatch:
         self._tools = tools
         self._agent_places = agent_places
         self._instruction_sources = instruction_sources
-        self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_LOOKS_COUNT_MAX)
+        self._seen: Lru[AgentId, Mapping[str, str]] = Lru(INSTRUCTION_CHECKS_COUNT_MAX)
         self._unreported: dict[AgentId, tuple[Change, ...]] = {}
 
     async def begin(self, call: ToolCallRecord) -> None:
@@ -57,7 +57,7 @@ class InstructionWatch:
             changes = await self._changes(call.agent_id, call.turn_id)
             # An interrupted call may have left some unreported.
             unreported = (*self._unreported.get(call.agent_id, ()), *changes)
-            self._unreported[call.agent_id] = unreported[-INSTRUCTIONS_UNTOLD_COUNT_MAX:]
+            self._unreported[call.agent_id] = unreported[-INSTRUCTIONS_UNREPORTED_COUNT_MAX:]
 
     async def noticed(self, call: ToolCallRecord, execution: ToolExecution) -> ToolExecution:
         """Return the execution with events for the changes detected."""

@@ -30,7 +30,7 @@ from holon.decide.memory.documents import (
     is_visible,
     source_of,
     text_of,
-    vouched,
+    verified_hit,
 )
 from holon.decide.text.secrets import call_without_secrets, task_without_secrets
 from holon.model.limits import (
@@ -107,7 +107,7 @@ class MemoryFeeder:
         while count_max is None or fed_count < count_max:
             page = await self.page(agent_id, reached, limit=MEMORY_FEED_COUNT)
             if reached > 0 and max(reached, facts.floor_seq) < page.floor_seq:
-                await index.begin_anew("it missed what was pruned")
+                await index.clear_for_rebuild("it missed what was pruned")
                 raise IndexLostError("the memory index missed what was pruned")
             if not page.sources:
                 return facts.dirty_reason is not None
@@ -244,7 +244,7 @@ class MemoryIndexer:
             hits = await self._feeder.index(agent_id).search(query, scope, limit=limit)
             known = await self._known(agent_id, {hit.source_ref: hit.updated_at for hit in hits})
             sources = ((hit, known.get(hit.source_ref)) for hit in hits)
-            visible = (vouched(hit, of) for hit, of in sources if of and is_visible(of, scope))
+            visible = (verified_hit(hit, of) for hit, of in sources if of and is_visible(of, scope))
             status = await self._status(agent_id)
             return FoundMemory(hits=tuple(visible), status=status, notes=notes)
 
@@ -286,7 +286,7 @@ class MemoryIndexer:
     async def rebuild(self, agent_id: AgentId) -> MemoryStatus:
         """Discard the index and feed it from the beginning, in the background."""
         async with self._feeder.lock(agent_id):
-            await self._feeder.index(agent_id).begin_anew("a rebuild was requested")
+            await self._feeder.index(agent_id).clear_for_rebuild("a rebuild was requested")
         self._is_awaited = True
         self.commit_applied((agent_id,))
         return await self.status(agent_id)

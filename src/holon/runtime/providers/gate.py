@@ -17,12 +17,12 @@ from holon.decide.providers.routes import (
     CircuitClosed,
     CircuitPermit,
     RetryBudget,
+    after_abandoned_probe,
     after_answer,
-    after_broken_off_probe,
     after_failure,
     after_retry,
     after_success,
-    passage,
+    circuit_permit,
 )
 from holon.model.limits import PROVIDER_ROUTES_KEPT_COUNT_MAX
 from holon.model.lru import Lru
@@ -89,7 +89,7 @@ class ProviderGate:
 
     def enter(self, route: ModelRef, *, now_ms: int, has_fallback: bool) -> CircuitPermit:
         """Return how a route may be called now; a probe must call `leave` afterwards."""
-        circuit, allowed = passage(
+        circuit, allowed = circuit_permit(
             self._circuits.get(route), now_ms=now_ms, has_fallback=has_fallback
         )
         self._circuits.put(route, circuit)
@@ -97,7 +97,7 @@ class ProviderGate:
 
     def leave(self, route: ModelRef, *, now_ms: int) -> None:
         """End a probe, whether it had an outcome or was cancelled."""
-        self._circuits.put(route, after_broken_off_probe(self._circuits.get(route), now_ms=now_ms))
+        self._circuits.put(route, after_abandoned_probe(self._circuits.get(route), now_ms=now_ms))
 
     def is_resting(self, route: ModelRef) -> bool:
         """Whether a route's circuit is open: it is skipped while there is a fallback."""

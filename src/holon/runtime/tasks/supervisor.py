@@ -76,7 +76,7 @@ class CommandTask:
         self.command: Final = command
         self.recorded_by = recorded_by  # None once the row exists
         self.ended: Final = anyio.Event()
-        self.asked = EndRequest.NOBODY
+        self.asked = EndRequest.NOT_REQUESTED
         if task.status is TaskStatus.CANCELLING:
             self.asked = EndRequest.TASK_STOP
         self._changed = anyio.Event()
@@ -84,7 +84,7 @@ class CommandTask:
     @property
     def as_it_stands(self) -> TaskRecord:
         """The record, with CANCELLING as its status once an end was requested."""
-        if self.asked is EndRequest.NOBODY:
+        if self.asked is EndRequest.NOT_REQUESTED:
             return self.task
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
@@ -324,7 +324,7 @@ class TaskSupervisor:
                 begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
-        force = held.asked is not EndRequest.NOBODY
+        force = held.asked is not EndRequest.NOT_REQUESTED
         if not force:
             await self._reporter.cancelling(held.task)
             held.ask_end(EndRequest.TASK_STOP)
@@ -374,7 +374,7 @@ class TaskSupervisor:
         self._held[held.task.id] = held
         if self._watching is not None:
             self._watching.start_soon(self._supervise, held)
-            if held.asked is not EndRequest.NOBODY:  # requested of an earlier process
+            if held.asked is not EndRequest.NOT_REQUESTED:  # requested from an earlier process
                 self._end(held)
 
     def _end(self, held: CommandTask, *, force: bool = False) -> None:

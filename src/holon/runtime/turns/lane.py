@@ -32,7 +32,7 @@ from holon.decide.turns.closure import (
     closure_facts,
     derive_closure,
     item_in_question,
-    mootness,
+    moot_reason,
     resolve_continuation,
     timer_in_question,
 )
@@ -45,7 +45,7 @@ from holon.decide.turns.commits import (
 )
 from holon.decide.turns.failures import failure_of
 from holon.decide.turns.recovery import plan_turn
-from holon.decide.turns.replay import cut_off, spent_in
+from holon.decide.turns.replay import cut_off, used_by_turn
 from holon.decide.wake.activation import (
     AskOperator,
     ContinueActive,
@@ -63,7 +63,7 @@ from holon.model.agents import TurnRateState
 from holon.model.commits import Applied
 from holon.model.events.briefs import FailureArtifact
 from holon.model.events.reads import AgentSnapshot, WeighedItem
-from holon.model.limits import LANES_LOOKING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
+from holon.model.limits import LANES_STARTING_COUNT_MAX, UNSEEN_SHOWN_COUNT_MAX
 from holon.model.queue import MessageEnvelope, MessageKind, QueueEntry, is_contentful
 from holon.model.record import Record
 from holon.model.turns.transcript import TurnLog
@@ -187,7 +187,7 @@ class Lane:
         self._drive = drive
         self._settler = settler
         self._governor = governor
-        self._looking = anyio.Semaphore(LANES_LOOKING_COUNT_MAX, fast_acquire=True)
+        self._looking = anyio.Semaphore(LANES_STARTING_COUNT_MAX, fast_acquire=True)
         self._throttle = TurnThrottle()
 
     async def run(
@@ -293,7 +293,7 @@ class Lane:
         offered = None
         if item is not None:
             offered = WeighedItem(item=item, waits=tuple(await reads.wake.item_waits(item.id)))
-        return mootness(entry, timer=timer, offered=offered)
+        return moot_reason(entry, timer=timer, offered=offered)
 
     async def _claim(self, snapshot: AgentSnapshot, turn: _Turn) -> _Claimed | None:
         message = turn.message
@@ -378,7 +378,7 @@ class Lane:
         log = await self._store.reads.turns.turn_log(lease.turn_id)
         if log is None:
             raise LaneFencedError(f"turn {lease.turn_id} is gone")
-        spent = spent_in(log)
+        spent = used_by_turn(log)
         return TurnEnd(
             finish=cut_off(log, failure),
             log=log,

@@ -30,7 +30,7 @@ from holon.decide.turns.recovery import (
     plan_tasks,
     plan_turn,
 )
-from holon.decide.turns.replay import cut_off, spent_in
+from holon.decide.turns.replay import cut_off, used_by_turn
 from holon.model.commits import Commit, FinishToolCall, WaitInState
 from holon.model.events.reads import AgentSnapshot
 from holon.model.guidance import RestoreSkills
@@ -202,7 +202,7 @@ class Recovery:
         entry = await self._store.reads.queue.message(log.turn.message_id)
         if entry is None:
             return
-        spent = spent_in(log)
+        spent = used_by_turn(log)
         end = TurnEnd(
             finish=cut_off(log, plan.failure),
             log=log,

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import anyio
 
 from holon.decide.budgets.budget import PriceLookup, cost_micros_of
-from holon.decide.budgets.no_progress import got_somewhere
+from holon.decide.budgets.no_progress import made_any_progress
 from holon.decide.events.audit import audited
 from holon.decide.memory.working_memory import MemoryFacts, with_memory
 from holon.decide.text.secrets import log_without_secrets
@@ -210,7 +210,7 @@ class Settler:
             final_round=end.final_round,
             cost_micros=self._cost_micros(end),
             budget_hold=end.budget_hold,
-            moved=got_somewhere(
+            moved=made_any_progress(
                 end.log.entries, end.log.calls, mutating=self._tools.policy.mutating
             ),
             workspace_id=place.workspace_id,

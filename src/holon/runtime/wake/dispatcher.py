@@ -25,11 +25,11 @@ from anyio.abc import TaskGroup
 
 from holon.decide.queue.commits import expire_wait_commit, fire_commit, reschedule_commit
 from holon.decide.wake.ticks import expiry_tick, timer_tick
-from holon.decide.wake.timers import decide_fire, put_forward, set_back
+from holon.decide.wake.timers import advanced_slot, decide_fire, set_back
 from holon.model.commits import AgentAdmits
 from holon.model.errors import RefusedError
 from holon.model.events.reads import DueTimer
-from holon.model.limits import CLOCK_LOOK_MS, CLOCK_STEP_MS_MIN, DUE_BATCH_COUNT_MAX
+from holon.model.limits import CLOCK_CHECK_MS, CLOCK_STEP_MS_MIN, DUE_BATCH_COUNT_MAX
 from holon.model.values import AgentId, IdPrefix
 from holon.model.wake import TimerRecord, WaitRecord
 from holon.ports.clock import Clock, IdSource
@@ -102,7 +102,7 @@ class TimerDispatcher:
         clock = self._clock
         wall, began_ns = clock.now(), clock.monotonic_ns()
         while True:
-            await clock.sleep_for(CLOCK_LOOK_MS)
+            await clock.sleep_for(CLOCK_CHECK_MS)
             passed = timedelta(microseconds=(clock.monotonic_ns() - began_ns) // 1_000)
             if clock.now() < wall + passed - CLOCK_STEP_MIN:
                 self._was_set_back = True
@@ -222,7 +222,7 @@ class TimerDispatcher:
             self._alarm.nudge()  # capacity is free again
 
     async def _fire(self, due: DueTimer, now: datetime) -> None:
-        if (moment := put_forward(due.timer, now=now)) is not None:
+        if (moment := advanced_slot(due.timer, now=now)) is not None:
             await self._reschedule(due.timer, moment, now)
             return
         decision = decide_fire(due, now=now)

@@ -5,7 +5,7 @@ Rule 1: a hint for a stopped agent is refused with the command that resumes it; 
         resumes.
 """
 
-from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.agents.lifecycle import refuse_recipient, refuse_unknown
 from holon.decide.wake.hints import take_hint
 from holon.model.commits import Commit
 from holon.model.errors import Refusal
@@ -39,7 +39,7 @@ class WakeService:
             snapshot = await self._store.reads.agents.snapshot(hint.agent_id, now=self._clock.now())
             if snapshot is None:
                 return refuse_unknown(hint.agent_id)
-            if (refusal := refuse_addressee(snapshot.agent)) is not None:
+            if (refusal := refuse_recipient(snapshot.agent)) is not None:
                 return refusal
             commit_id = f"hint:{self._ids.fresh(IdPrefix.REQUEST)}"
             disposition, commit = take_hint(commit_id, snapshot, hint)

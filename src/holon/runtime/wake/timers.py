@@ -13,7 +13,7 @@ from holon.decide.wake.timer_requests import (
     armed_cron,
     cancellation_commit,
     creation_of,
-    kept_timer,
+    existing_timer,
     new_timer,
     refuse_unknown_timer,
 )
@@ -94,7 +94,7 @@ class TimerService:
         await commit_decided(self._store, lambda: self._creation(timer))
         if key is None:
             return timer
-        return accepted(kept_timer(timer, await self._store.reads.wake.timer(timer.id)))
+        return accepted(existing_timer(timer, await self._store.reads.wake.timer(timer.id)))
 
     async def _creation(self, timer: TimerRecord) -> Commit | Refusal | None:
         reads = self._store.reads

@@ -107,7 +107,7 @@ class TriggerService:
         url = self.address_of(trigger)
         if url is not None:
             _, secret = split_token(url)
-            self._trigger_key.handed_out(f"trigger:{trigger.external_trigger_id}", secret)
+            self._trigger_key.register_secret(f"trigger:{trigger.external_trigger_id}", secret)
         return url
 
     def address_of(self, trigger: ExternalTrigger) -> str | None:

@@ -16,8 +16,8 @@ from holon.decide.work.items import WorkItemEdit, needs_reminder, open_item
 from holon.decide.work.requests import (
     creation_of,
     edited_item,
+    existing_item,
     focus_commit,
-    kept_item,
     revision_commit,
 )
 from holon.model.commits import Commit
@@ -77,7 +77,7 @@ class WorkService:
         await commit_decided(self._store, lambda: self._creation(item))
         if key is None:
             return item
-        return accepted(kept_item(item, await self._store.reads.work.work_item(item.id)))
+        return accepted(existing_item(item, await self._store.reads.work.work_item(item.id)))
 
     async def _creation(self, item: WorkItemRecord) -> Commit | Refusal | None:
         reads = self._store.reads

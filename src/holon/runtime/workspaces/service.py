@@ -7,15 +7,15 @@ Rule 2: nothing on disk is created, changed or removed. A workspace whose direct
         still be exited and detached.
 """
 
-from holon.decide.agents.lifecycle import refuse_addressee, refuse_unknown
+from holon.decide.agents.lifecycle import refuse_recipient, refuse_unknown
 from holon.decide.workspaces import (
+    AlreadyEntered,
     Enter,
-    Stay,
     attach_target_of,
     decide_attach,
     decide_detach,
     decide_exit,
-    entering,
+    enter_changes,
     refuse_form,
     refuse_private,
     refuse_problem,
@@ -91,14 +91,14 @@ class WorkspaceService:
             )
             decision = decide_attach(agent_id, bindings, target, occupants=occupants)
             match decision:
-                case Stay():
+                case AlreadyEntered():
                     return None
                 case Refusal():
                     return decision
                 case Enter():
                     occupancy_id = self._ids.fresh(IdPrefix.OCCUPANCY)
                     return self._commit(
-                        agent_id, *entering(agent_id, decision, occupancy_id=occupancy_id)
+                        agent_id, *enter_changes(agent_id, decision, occupancy_id=occupancy_id)
                     )
 
         await commit_decided(self._store, decide)
@@ -155,5 +155,5 @@ class WorkspaceService:
         agent = await self._store.reads.agents.agent(parse_agent_id(agent_id))
         if agent is None:
             raise RefusedError(refuse_unknown(agent_id))
-        if (refusal := refuse_addressee(agent)) is not None:
+        if (refusal := refuse_recipient(agent)) is not None:
             raise RefusedError(refusal)

@@ -30,7 +30,7 @@ from holon.decide.tasks.commands import (
     how_it_ended,
     promoted_result,
     promoted_task,
-    running_twin,
+    running_duplicate,
     was_lost,
 )
 from holon.decide.text.bounded import OutputBudget, shortened
@@ -145,7 +145,7 @@ class ExecCommand:
         if isinstance(command, ToolExecution):
             return command
         if request.duplicate_policy is DuplicatePolicy.REUSE_RUNNING:
-            twin = running_twin(ports.tasks.running(scene.agent_id), command)
+            twin = running_duplicate(ports.tasks.running(scene.agent_id), command)
             if twin is not None:
                 return ToolExecution(outcome=ToolOk(result=already_running_result(twin, command)))
         full = task_quota(

@@ -24,7 +24,7 @@ import msgspec
 from holon.decide.tasks.commands import LEFTOVERS_ENDED
 from holon.decide.text.secrets import span_without_secrets
 from holon.model.limits import (
-    COMMAND_LOOK_MARGIN_BYTES,
+    COMMAND_OUTPUT_MARGIN_BYTES,
     COMMAND_TEXT_BYTES_MAX,
     KIB,
     TOOL_RESULT_BYTES_MAX,
@@ -43,7 +43,7 @@ def looked_at(
     command: RunningCommand, redactor: Redactor, *, bytes_max: int
 ) -> tuple[OutputSpan, ...]:
     """Read and redact both ends of each stream, at least `bytes_max` bytes of each."""
-    far = bytes_max + COMMAND_LOOK_MARGIN_BYTES
+    far = bytes_max + COMMAND_OUTPUT_MARGIN_BYTES
     spans = command.output(head_bytes=far, tail_bytes=far)
     return tuple(span_without_secrets(span, redactor.redact) for span in spans)
 

@@ -284,7 +284,7 @@ class UpdateWorkItem:
         seen, notes = await seen_now(item, waits, scene, ports)
         revised = _revised(item, request, blocker, now=scene.now)
         revised = msgspec.structs.replace(revised, plan_artifact=seen.plan or item.plan_artifact)
-        if items.says_the_same(item, revised):
+        if items.has_same_content(item, revised):
             view = work_item_view(seen, include_todo_list=True)
             unchanged = ToolOk(result={"work_item": view}, notes=(*notes, _NOTHING_NEW))
             return ToolExecution(outcome=unchanged)

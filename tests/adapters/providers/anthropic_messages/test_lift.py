@@ -103,7 +103,7 @@ def test_what_the_server_did_says_nothing_by_itself() -> None:
         _lift(answer(SEARCH, FOUND))
     paused = _lift(answer(SEARCH, stop="pause_turn"))
     assert paused.stop_reason is StopReason.MAX_TOKENS
-    silent = lift(answer(SEARCH, FOUND), origin=ORIGIN, silence_counts=True)
+    silent = lift(answer(SEARCH, FOUND), origin=ORIGIN, allow_empty=True)
     assert len(silent.blocks) == 2
 
 

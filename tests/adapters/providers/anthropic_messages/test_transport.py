@@ -20,7 +20,7 @@ from holon.model.providers.attempts import (
 )
 from holon.model.turns.conversation import TextBlock
 from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.adapters.providers.anthropic_messages.sample_requests import (
     endpoint,
     request,
@@ -130,14 +130,14 @@ async def test_an_event_stream_is_consumed_as_one_whatever_was_asked_for(stream:
 
 async def test_json_is_read_as_json_although_a_stream_was_asked_for() -> None:
     model = _model(MemoryExchange(_json(answer(TEXT))), endpoint(stream=True))
-    assert (await model.answer(request(user("a")), unheard)).blocks == HELLO
+    assert (await model.answer(request(user("a")), ignore_progress)).blocks == HELLO
 
 
 async def test_nothing_is_read_behind_the_end_of_the_message() -> None:
     reply = MemoryReply(
         [wire_bytes(streamed(answer(TEXT))), b"data: nonsense\n\n"], is_event_stream=True
     )
-    told = await _model(MemoryExchange(reply)).answer(request(user("a")), unheard)
+    told = await _model(MemoryExchange(reply)).answer(request(user("a")), ignore_progress)
     assert told.blocks == HELLO
     assert reply.pieces_taken == 1
 
@@ -167,7 +167,7 @@ async def test_a_failure_after_the_head_carries_what_is_known_of_the_exchange(
 ) -> None:
     exchange = MemoryExchange(reply)
     with pytest.raises(kind) as caught:
-        await _model(exchange).answer(request(user("a")), unheard)
+        await _model(exchange).answer(request(user("a")), ignore_progress)
     known = caught.value.diagnostics
     assert known is not None
     assert (known.status, known.url) == (200, "https://api.example/v1/messages")
@@ -180,7 +180,9 @@ async def test_a_failed_exchange_passes_as_it_is() -> None:
     seen = TransportDiagnostics(stage=ExchangeStage.RESPONSE_HEAD, flags=FailureFlags(status=429))
     limited = RateLimitedError("later", retry_after_ms=5, diagnostics=seen)
     with pytest.raises(RateLimitedError) as caught:
-        await _model(MemoryExchange(_json(None), limited)).answer(request(user("a")), unheard)
+        await _model(MemoryExchange(_json(None), limited)).answer(
+            request(user("a")), ignore_progress
+        )
     assert caught.value is limited
     assert caught.value.diagnostics == seen
 
@@ -189,11 +191,11 @@ async def test_a_failed_exchange_passes_as_it_is() -> None:
 async def test_what_could_be_cleared_is_noted_with_success_and_failure() -> None:
     editing = endpoint(context_editing=ContextEditing(keep_recent_tool_uses=1))
     asked = request(user("a"), *rounds(0, 2))
-    told = await _model(MemoryExchange(_json(answer(TEXT))), editing).answer(asked, unheard)
+    told = await _model(MemoryExchange(_json(answer(TEXT))), editing).answer(asked, ignore_progress)
     assert told.diagnostics is not None
     assert told.diagnostics.notes == (NOTE,)
     unreadable = MemoryExchange(_json(answer(stop="unheard_of")))
     with pytest.raises(UnreadableResponseError) as caught:
-        await _model(unreadable, editing).answer(asked, unheard)
+        await _model(unreadable, editing).answer(asked, ignore_progress)
     assert caught.value.diagnostics is not None
     assert caught.value.diagnostics.notes == (NOTE,)

@@ -27,7 +27,7 @@ from holon.model.providers.models import ModelRef
 from holon.model.turns.conversation import TextBlock, ToolUseBlock
 from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
 from holon.model.values import CallId
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.adapters.providers.local.local_requests import called, request, returned, said, user
 
 Event = dict[str, Any]
@@ -109,7 +109,7 @@ async def test_call_ids_follow_from_the_round_and_never_repeat(
 ) -> None:
     server.plays = [writing(CALL), writing(CALL)]
     asked = request(user("x"), called("local_call_2", "y"), returned("local_call_2"), user("z"))
-    ids = [(await provider.answer(asked, unheard)).blocks[0] for _ in range(2)]
+    ids = [(await provider.answer(asked, ignore_progress)).blocks[0] for _ in range(2)]
     assert [use.call_id for use in ids if isinstance(use, ToolUseBlock)] == ["local_call_3"] * 2
 
 
@@ -117,7 +117,7 @@ async def test_after_its_call_a_small_model_is_kept_to_words(
     provider: LocalProvider, server: FakeServer
 ) -> None:
     server.plays = [writing("It printed 42.")]
-    await provider.answer(request(user("x"), called("c", "y"), returned("c")), unheard)
+    await provider.answer(request(user("x"), called("c", "y"), returned("c")), ignore_progress)
     assert server.bodies[0]["grammar"].startswith("root ::= [^{")
 
 
@@ -134,10 +134,10 @@ async def test_without_tools_a_brace_is_just_a_brace(
 
 async def test_an_answer_cut_off_says_so(provider: LocalProvider, server: FakeServer) -> None:
     server.plays = [writing("and so on", finish="length"), writing(CALL[:20], finish="length")]
-    answer = await provider.answer(request(user("x")), unheard)
+    answer = await provider.answer(request(user("x")), ignore_progress)
     assert answer.stop_reason is StopReason.MAX_TOKENS
     with pytest.raises(UnreadableResponseError, match="cut off"):
-        await provider.answer(request(user("x")), unheard)
+        await provider.answer(request(user("x")), ignore_progress)
 
 
 async def test_a_chat_that_is_too_long_is_shown_shorter(
@@ -145,7 +145,7 @@ async def test_a_chat_that_is_too_long_is_shown_shorter(
 ) -> None:
     server.plays = [[TOO_LONG], [TOO_LONG], writing("ok")]
     old = [turn for n in range(8) for turn in (user("q" * 90), said("a"))]
-    answer = await provider.answer(request(*old, user("newest")), unheard)
+    answer = await provider.answer(request(*old, user("newest")), ignore_progress)
     sizes = [len(body["messages"]) for body in server.bodies]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[2] < sizes[0]
@@ -175,7 +175,7 @@ async def test_each_way_to_fail_has_its_kind(
 ) -> None:
     server.plays = [play, play, play]
     with pytest.raises(kind) as raised:
-        await provider.answer(request(user("x")), unheard)
+        await provider.answer(request(user("x")), ignore_progress)
     assert type(raised.value) is kind
     assert raised.value.diagnostics is not None
 
@@ -216,4 +216,4 @@ async def test_an_engine_that_cannot_be_imported_is_told(monkeypatch: pytest.Mon
         ModelRef(provider="local", model="/w.gguf"), engine=engine, profile=SMALL
     )
     with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
-        await provider.answer(request(user("x")), unheard)
+        await provider.answer(request(user("x")), ignore_progress)

@@ -15,7 +15,7 @@ from holon.adapters.providers.local.provider import LocalProvider, grammar_of, o
 from holon.model.providers.attempts import ModelUnavailableError
 from holon.model.turns.conversation import AssistantMessage, TextBlock, ToolUseBlock, text_of
 from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from holon.tools.registry import local_registry
 from tests.adapters.providers.local.local_requests import request, returned, user
 
@@ -47,12 +47,12 @@ async def test_a_question_is_answered_in_words(provider: LocalProvider) -> None:
 
 async def test_a_command_is_called_and_its_output_told(provider: LocalProvider) -> None:
     asked = user("Run the command: echo holon-42")
-    answer = await provider.answer(request(asked), unheard)
+    answer = await provider.answer(request(asked), ignore_progress)
     (use,) = answer.blocks
     assert isinstance(use, ToolUseBlock)
     assert (use.name, use.input) == ("ExecCommand", {"cmd": "echo holon-42"})
     spoken = AssistantMessage(blocks=answer.blocks)
-    after = await provider.answer(request(asked, spoken, returned(use.call_id)), unheard)
+    after = await provider.answer(request(asked, spoken, returned(use.call_id)), ignore_progress)
     assert "holon-42" in text_of(after.blocks)
     assert after.usage is not None
     assert after.usage.cache_read_tokens > 0  # the opening was read once
@@ -62,7 +62,7 @@ async def test_a_cancelled_answer_makes_way_for_the_next(provider: LocalProvider
     with anyio.CancelScope() as scope:
         await provider.answer(request(user("Tell me a story."), tools=()), lambda _: scope.cancel())
     assert scope.cancelled_caught
-    answer = await provider.answer(request(user("Say hello.")), unheard)
+    answer = await provider.answer(request(user("Say hello.")), ignore_progress)
     assert "Hello" in text_of(answer.blocks)
 
 
@@ -119,5 +119,5 @@ async def test_damaged_weights_are_told(tmp_path: Path, kept_bytes: int) -> None
         path.write_bytes(whole.read(kept_bytes))
     provider = open_local_model(os.fspath(path))
     with pytest.raises(ModelUnavailableError, match=r"damaged\.gguf"):
-        await provider.answer(request(user("x")), unheard)
+        await provider.answer(request(user("x")), ignore_progress)
     assert os.listdir(tmp_path) == ["damaged.gguf"]

@@ -20,7 +20,7 @@ from holon.model.providers.attempts import (
 )
 from holon.model.turns.conversation import AssistantMessage, TextBlock, UserMessage, tool_uses_of
 from holon.model.turns.turn import AnswerProgress, StopReason, TextGrew
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.adapters.providers.openai_responses.canned import (
     CODEX,
     SEALED,
@@ -90,7 +90,7 @@ ENDS: Final[dict[str, tuple[bytes, StopReason]]] = {
 @pytest.mark.parametrize("name", ENDS)
 async def test_a_feed_with_a_good_end_is_an_answer(name: str) -> None:
     body, stop_reason = ENDS[name]
-    answer = await transport_over(CannedExchange(body)).answer(HELLO, unheard)
+    answer = await transport_over(CannedExchange(body)).answer(HELLO, ignore_progress)
     assert answer.stop_reason is stop_reason
     assert len(answer.blocks) == 1
 
@@ -131,7 +131,7 @@ RETRYABLE: Final = (RateLimitedError, ProviderOverloadedError)
 async def test_a_feed_with_a_bad_end_is_the_error_it_stands_for(name: str) -> None:
     body, kind = FAILURES[name]
     with pytest.raises(ProviderError) as caught:
-        await transport_over(CannedExchange(body)).answer(HELLO, unheard)
+        await transport_over(CannedExchange(body)).answer(HELLO, ignore_progress)
     error = caught.value
     assert type(error) is kind
     assert (error.disposition is Disposition.RETRYABLE) is (kind in RETRYABLE)
@@ -145,7 +145,9 @@ async def test_a_feed_whose_content_type_was_lost_is_still_a_feed() -> None:
             return CannedReply(body, content_type="text/plain")
 
     exchange = Plain(feed_of(done(0, HI), ended()))
-    assert (await transport_over(exchange).answer(HELLO, unheard)).blocks == (TextBlock(text="Hi"),)
+    assert (await transport_over(exchange).answer(HELLO, ignore_progress)).blocks == (
+        TextBlock(text="Hi"),
+    )
 
 
 @pytest.mark.requirement("provider-openai:codex-replays-originals")
@@ -154,10 +156,10 @@ async def test_the_next_round_replays_what_the_backend_said_itself() -> None:
     told = feed_of(done(0, SEALED), done(1, {**HI, "phase": "commentary"}), done(2, call), ended())
     exchange = CannedExchange(told, feed_of(done(0, HI), ended()), feed_of(done(0, HI), ended()))
     transport = transport_over(exchange)
-    answer = await transport.answer(HELLO, unheard)
+    answer = await transport.answer(HELLO, ignore_progress)
     results = tuple(result(each.call_id) for each in tool_uses_of(answer.blocks))
     conversation = (user("Hi"), AssistantMessage(blocks=answer.blocks), UserMessage(blocks=results))
-    await transport.answer(request_for(conversation), unheard)
+    await transport.answer(request_for(conversation), ignore_progress)
     assert exchange.bodies[1]["input"][1:] == [
         SEALED,
         {
@@ -174,14 +176,16 @@ async def test_the_next_round_replays_what_the_backend_said_itself() -> None:
         },
         {"type": "function_call_output", "call_id": "c", "output": "ok"},
     ]
-    await transport.answer(request_for((*conversation, user("More"))), unheard)
+    await transport.answer(request_for((*conversation, user("More"))), ignore_progress)
     assert exchange.calls[2].body.startswith(exchange.calls[1].body.removesuffix(b"]}"))
 
 
 async def test_a_backend_we_do_not_remember_is_told_the_rebuilt_answer() -> None:
     said = AssistantMessage(blocks=(TextBlock(text="Earlier."),))
     exchange = CannedExchange(feed_of(done(0, HI), ended()))
-    await transport_over(exchange).answer(request_for((user("a"), said, user("b"))), unheard)
+    await transport_over(exchange).answer(
+        request_for((user("a"), said, user("b"))), ignore_progress
+    )
     assert exchange.bodies[0]["input"][1] == {
         "type": "message",
         "role": "assistant",

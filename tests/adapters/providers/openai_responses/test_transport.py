@@ -29,7 +29,7 @@ from holon.model.turns.conversation import (
     tool_uses_of,
 )
 from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, TextGrew
-from holon.ports.providers import unheard
+from holon.ports.providers import ignore_progress
 from tests.adapters.providers.openai_responses.canned import (
     EXEC,
     FRAME,
@@ -70,7 +70,7 @@ class Talk:
         self.messages: list[ConversationMessage] = [user("Begin.")]
 
     async def round(self, **fields: Any) -> ModelAnswer:
-        answer = await self.transport.answer(request_for(self.messages, **fields), unheard)
+        answer = await self.transport.answer(request_for(self.messages, **fields), ignore_progress)
         results = tuple(result(call.call_id) for call in tool_uses_of(answer.blocks))
         self.messages.append(AssistantMessage(blocks=answer.blocks))
         self.messages.append(UserMessage(blocks=results or (TextBlock(text="Go on."),)))
@@ -83,7 +83,9 @@ def noted(answer: ModelAnswer | ProviderError) -> str | None:
 
 async def test_a_round_is_sent_with_its_credential_and_comes_back_with_diagnostics() -> None:
     exchange = CannedExchange({"id": "r", "output": [message_item("Hello")]})
-    answer = await OpenAiResponsesTransport(OPENAI, exchange, Bearer()).answer(HELLO, unheard)
+    answer = await OpenAiResponsesTransport(OPENAI, exchange, Bearer()).answer(
+        HELLO, ignore_progress
+    )
     assert answer.blocks == (TextBlock(text="Hello"),)
     assert answer.stop_reason is StopReason.END_TURN
     assert answer.diagnostics == TransportDiagnostics(
@@ -101,7 +103,7 @@ async def test_a_round_is_sent_with_its_credential_and_comes_back_with_diagnosti
 async def test_nothing_is_sent_without_a_credential() -> None:
     exchange = CannedExchange()
     with pytest.raises(AuthRejectedError):
-        await OpenAiResponsesTransport(OPENAI, exchange, Locked()).answer(HELLO, unheard)
+        await OpenAiResponsesTransport(OPENAI, exchange, Locked()).answer(HELLO, ignore_progress)
     assert exchange.calls == []
 
 
@@ -129,13 +131,13 @@ async def test_the_form_of_the_reply_decides_how_it_is_read(stream: bool) -> Non
     endpoint = msgspec.structs.replace(OPENAI, stream=stream)
     other: Canned = {"output": [message_item("Hello")]} if stream else STREAMED
     transport = OpenAiResponsesTransport(endpoint, CannedExchange(other), NoAuthorization())
-    assert (await transport.answer(HELLO, unheard)).blocks == (TextBlock(text="Hello"),)
+    assert (await transport.answer(HELLO, ignore_progress)).blocks == (TextBlock(text="Hello"),)
 
 
 async def test_an_unreadable_answer_names_where_it_broke() -> None:
     transport = OpenAiResponsesTransport(OPENAI, CannedExchange({"output": 1}), NoAuthorization())
     with pytest.raises(UnreadableResponseError) as caught:
-        await transport.answer(HELLO, unheard)
+        await transport.answer(HELLO, ignore_progress)
     told = caught.value.diagnostics
     assert told is not None
     assert told.stage is ExchangeStage.DECODE
@@ -149,7 +151,7 @@ async def test_a_reset_moment_counts_from_the_clock() -> None:
         OPENAI, CannedExchange({"error": error}), NoAuthorization(), clock=ManualClock()
     )
     with pytest.raises(UsageLimitedError) as caught:
-        await transport.answer(HELLO, unheard)
+        await transport.answer(HELLO, ignore_progress)
     assert caught.value.retry_after_ms == 30_000
 
 

@@ -422,6 +422,12 @@ def vandal(path: Path) -> Iterator[apsw.Connection]:
         connection.close()
 
 
+TWO_FAULTS: Final = (
+    "delete from events where json_extract(event, '$.kind') = 'brief_created'",
+    "update tasks set record = '{}' where task_id = 'task_run'",
+)
+
+
 def plant(path: Path, *statements: str) -> None:
     """Run statements no store would."""
     with vandal(path) as connection:

@@ -70,22 +70,22 @@ _STOPS: Final[Mapping[str, StopReason]] = {
 _TOKENS_MAX: Final = 2**53
 
 
-def lift(message: JsonValue, *, origin: str, silence_counts: bool = False) -> ModelAnswer:
+def lift(message: JsonValue, *, origin: str, allow_empty: bool = False) -> ModelAnswer:
     """Return the answer in a message; `origin` is put on thinking, for the way back."""
-    told = as_object(message, "the answer")
-    usage = usage_in(told.get("usage"))
+    body = as_object(message, "the answer")
+    usage = usage_in(body.get("usage"))
     try:
-        return _answer(told, origin, usage, silence_counts=silence_counts)
+        return _answer(body, origin, usage, allow_empty=allow_empty)
     except UnreadableResponseError as error:
         error.usage = usage
         raise
 
 
 def _answer(
-    told: dict[str, Any], origin: str, usage: TokenUsage | None, *, silence_counts: bool
+    body: dict[str, Any], origin: str, usage: TokenUsage | None, *, allow_empty: bool
 ) -> ModelAnswer:
-    blocks = _blocks(as_list(told.get("content"), "`content` in the answer"), origin)
-    stop = text_at(told, "stop_reason")
+    blocks = _blocks(as_list(body.get("content"), "`content` in the answer"), origin)
+    stop = text_at(body, "stop_reason")
     if stop == "model_context_window_exceeded":
         raise ContextTooLongError("the conversation has filled the model's context", usage=usage)
     if stop == "refusal":
@@ -94,8 +94,8 @@ def _answer(
     if reason is None:
         raise UnreadableResponseError("`stop_reason` in the answer is one Holon does not know")
     if reason is StopReason.END_TURN and tool_uses_of(blocks):
-        reason = StopReason.TOOL_USE  # some services end the turn and call a tool all the same
-    return finished_answer(blocks, reason, usage, silence_counts=silence_counts)
+        reason = StopReason.TOOL_USE  # some services report end_turn together with a tool call
+    return finished_answer(blocks, reason, usage, allow_empty=allow_empty)
 
 
 def _declined(blocks: tuple[AssistantBlock, ...], usage: TokenUsage | None) -> ModelAnswer:
@@ -105,8 +105,8 @@ def _declined(blocks: tuple[AssistantBlock, ...], usage: TokenUsage | None) -> M
             hint="rephrase the request, or choose another model for it",
             usage=usage,
         )
-    said = [block for block in blocks if not isinstance(block, ToolUseBlock)]
-    return finished_answer(said, StopReason.END_TURN, usage)
+    text_blocks = [block for block in blocks if not isinstance(block, ToolUseBlock)]
+    return finished_answer(text_blocks, StopReason.END_TURN, usage)
 
 
 def _blocks(content: Sequence[JsonValue], origin: str) -> tuple[AssistantBlock, ...]:
@@ -289,60 +289,60 @@ class MessageAssembler:
         except UnreadableResponseError as error:
             raise self._with_usage(error) from None
 
-    def _take(self, told: dict[str, Any]) -> AnswerProgress | None:
-        if told.get("error") or told.get("type") == "error":
-            raise self._with_usage(refusal_of(told.get("error")))
-        match text_at(told, "type", "an event"):
+    def _take(self, event: dict[str, Any]) -> AnswerProgress | None:
+        if event.get("error") or event.get("type") == "error":
+            raise self._with_usage(refusal_of(event.get("error")))
+        match text_at(event, "type", "an event"):
             case "message_start":
-                self._start(told)
+                self._start(event)
             case "content_block_start":
-                return self._start_block(told)
+                return self._start_block(event)
             case "content_block_delta":
-                return self._grow_block(told)
+                return self._grow_block(event)
             case "content_block_stop":
-                self._stop_block(told)
+                self._stop_block(event)
             case "message_delta":
-                self._change(told)
+                self._change(event)
             case "message_stop":
                 self._stop()
             case _:
-                pass  # `ping`, and what may be added to the wire one day
+                pass  # `ping`, and event types added in the future
         return None
 
-    def _start(self, told: dict[str, Any]) -> None:
+    def _start(self, event: dict[str, Any]) -> None:
         if self._message is not None:
             raise UnreadableResponseError("the stream starts a second message")
-        message = as_object(told.get("message"), "`message` in message_start")
+        message = as_object(event.get("message"), "`message` in message_start")
         self._message = {**message, "stop_reason": None}
         self._learn_usage(message.get("usage"))
 
-    def _start_block(self, told: dict[str, Any]) -> AnswerProgress | None:
+    def _start_block(self, event: dict[str, Any]) -> AnswerProgress | None:
         self._require_running("content_block_start")
-        index = _index(told)
+        index = _index(event)
         if index != len(self._blocks):
             raise UnreadableResponseError("the stream starts its blocks out of order or twice")
         if index >= PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
             raise UnreadableResponseError(f"the stream has more than {index} content blocks")
         where = f"content block {index}"
-        begun = as_object(told.get("content_block"), where)
-        self._open[index] = _OpenBlock(begun, where, self._size)
+        start = as_object(event.get("content_block"), where)
+        self._open[index] = _OpenBlock(start, where, self._size)
         self._blocks.append(None)
-        text = begun.get("text")
+        text = start.get("text")
         return TextGrew(text=text) if isinstance(text, str) and text else None
 
-    def _grow_block(self, told: dict[str, Any]) -> AnswerProgress | None:
-        block = self._open_block(told, "content_block_delta")
-        return block.grow(as_object(told.get("delta"), f"`delta` for {block.where}"))
+    def _grow_block(self, event: dict[str, Any]) -> AnswerProgress | None:
+        block = self._open_block(event, "content_block_delta")
+        return block.grow(as_object(event.get("delta"), f"`delta` for {block.where}"))
 
-    def _stop_block(self, told: dict[str, Any]) -> None:
-        self._blocks[_index(told)] = self._open_block(told, "content_block_stop").whole()
-        del self._open[_index(told)]
+    def _stop_block(self, event: dict[str, Any]) -> None:
+        self._blocks[_index(event)] = self._open_block(event, "content_block_stop").whole()
+        del self._open[_index(event)]
 
-    def _change(self, told: dict[str, Any]) -> None:
+    def _change(self, event: dict[str, Any]) -> None:
         message = self._require_running("message_delta")
-        delta = as_object(told.get("delta"), "`delta` in message_delta")
+        delta = as_object(event.get("delta"), "`delta` in message_delta")
         message["stop_reason"] = delta.get("stop_reason") or message["stop_reason"]
-        self._learn_usage(told.get("usage"))
+        self._learn_usage(event.get("usage"))
 
     def _stop(self) -> None:
         self._require_running("message_stop")
@@ -350,9 +350,9 @@ class MessageAssembler:
             raise UnreadableResponseError("the stream ends its message inside a content block")
         self._stopped = True
 
-    def _open_block(self, told: dict[str, Any], kind: str) -> _OpenBlock:
+    def _open_block(self, event: dict[str, Any], kind: str) -> _OpenBlock:
         self._require_running(kind)
-        block = self._open.get(_index(told))
+        block = self._open.get(_index(event))
         if block is None:
             raise UnreadableResponseError(f"{kind} names a block that is not open")
         return block
@@ -363,16 +363,16 @@ class MessageAssembler:
         return self._message
 
     def _learn_usage(self, usage: JsonValue) -> None:
-        told = usage if isinstance(usage, dict) else {}
-        self._usage.update({key: value for key, value in told.items() if value is not None})
+        counts = usage if isinstance(usage, dict) else {}
+        self._usage.update({key: value for key, value in counts.items() if value is not None})
 
     def _with_usage(self, error: ProviderError) -> ProviderError:
         error.usage = usage_in(self._usage) if self._usage else None
         return error
 
 
-def _index(told: dict[str, Any]) -> int:
-    index = told.get("index")
+def _index(event: dict[str, Any]) -> int:
+    index = event.get("index")
     if isinstance(index, bool) or not isinstance(index, int):
         raise UnreadableResponseError("an event names no block by its index")
     return index

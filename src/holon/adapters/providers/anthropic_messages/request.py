@@ -108,15 +108,15 @@ class ClearableResults:
 
 def _recent_bytes(conversation: Sequence[ConversationMessage], calls_count: int) -> int:
     """Return how many bytes the last calls gave."""
-    found = 0
+    total = 0
     for index in range(len(conversation) - 1, -1, -1):
         if calls_count <= 0:
             break
         calls = _calls_of(conversation[index])[-calls_count:]
         calls_count -= len(calls)
         if index + 1 < len(conversation):
-            found += _result_bytes(conversation[index + 1], calls)
-    return found
+            total += _result_bytes(conversation[index + 1], calls)
+    return total
 
 
 def _calls_of(message: ConversationMessage) -> tuple[ToolUseBlock, ...]:
@@ -280,13 +280,13 @@ def _head(
 
 def _tool(tool: ToolSpec, mode: SchemaMode) -> dict[str, JsonValue]:
     schema = emit_schema(tool.input_schema, mode, takes_bounds=False)
-    told: dict[str, JsonValue] = {
+    tool_json: dict[str, JsonValue] = {
         "name": tool.name,
         "description": tool.description,
         "input_schema": schema,
     }
-    # Compatible servers know no such word, so it is there only where the operator asked for it.
-    return told | ({"strict": True} if mode is SchemaMode.STRICT else {})
+    # Compatible servers do not know `strict`, so it is sent only where the operator enabled it.
+    return tool_json | ({"strict": True} if mode is SchemaMode.STRICT else {})
 
 
 def _system(system: Sequence[PromptBlock]) -> list[JsonValue]:

@@ -14,8 +14,8 @@ import msgspec
 from holon.adapters.providers.anthropic_messages.answer import MessageAssembler, lift
 from holon.adapters.providers.anthropic_messages.request import RequestMemo, lower
 from holon.adapters.providers.http.exchange import HttpCall, HttpExchange, HttpReply
-from holon.adapters.providers.http.reply import blaming, completed, events_of, json_of
-from holon.adapters.providers.wire_answer import may_be_silent
+from holon.adapters.providers.http.reply import completed, events_of, json_of, with_diagnostics
+from holon.adapters.providers.wire_answer import may_be_empty
 from holon.adapters.providers.wire_request import Authorization, Endpoint
 from holon.model.providers.attempts import ProviderError, TransportDiagnostics
 from holon.model.providers.prompt_frame import ProviderRequest
@@ -47,15 +47,17 @@ class AnthropicMessages:
         )
         with _noting(lowered.notes):
             async with self._exchange.open(call) as reply:
-                with blaming(reply):
+                with with_diagnostics(reply):
                     message = await _message(reply, on_progress)
                     answer = lift(
                         message,
                         origin=self._endpoint.thinking_origin,
-                        silence_counts=may_be_silent(request.conversation),
+                        allow_empty=may_be_empty(request.conversation),
                     )
-                told = completed(answer, reply)
-        return msgspec.structs.replace(told, diagnostics=_noted(told.diagnostics, lowered.notes))
+                answer_with_facts = completed(answer, reply)
+        return msgspec.structs.replace(
+            answer_with_facts, diagnostics=_noted(answer_with_facts.diagnostics, lowered.notes)
+        )
 
 
 async def _message(reply: HttpReply, on_progress: OnProgress) -> JsonValue:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from holon.adapters.providers.refusals import keyless_line
+from holon.adapters.providers.refusals import redacted_line
 from holon.model.limits import (
     PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT,
     PROVIDER_HTTP_TIMEOUT_MS_DEFAULT,
@@ -41,7 +41,7 @@ from holon.model.record import Record
 
 
 class ExchangeTimeouts(Record, frozen=True, kw_only=True):
-    """How long to wait for what."""
+    """The timeouts of an exchange."""
 
     connect_ms: int = PROVIDER_CONNECT_TIMEOUT_MS_DEFAULT
     answer_ms: int = PROVIDER_HTTP_TIMEOUT_MS_DEFAULT  # a whole answer that is not streamed
@@ -50,7 +50,7 @@ class ExchangeTimeouts(Record, frozen=True, kw_only=True):
 
 
 class HttpCall(Record, frozen=True, kw_only=True):
-    """A POST with a JSON body, as a wire asks for it."""
+    """A POST request with a JSON body."""
 
     provider: str
     model_ref: str
@@ -81,15 +81,15 @@ class HttpReply(Protocol):
         ...
 
     def diagnostics(self) -> TransportDiagnostics:
-        """What is known of the exchange so far: url, status, request id, bytes."""
+        """The facts of the exchange so far: url, status, request id, bytes."""
         ...
 
 
 class HttpExchange(Protocol):
-    """Sends a call; any status but 2xx has become the right ProviderError (see refusals.py)."""
+    """Sends a call; any status but 2xx raises a ProviderError (see refusals.py)."""
 
     def open(self, call: HttpCall) -> AbstractAsyncContextManager[HttpReply]:
-        """Send the call and hand out its reply; leaving the block ends the exchange."""
+        """Send the call and yield its reply; leaving the block ends the exchange."""
         ...
 
 
@@ -98,7 +98,7 @@ UNSENDABLE: Final = "the provider's address or a header of the request cannot be
 
 
 class ErrorMeaning(NamedTuple):
-    """What an error says of an exchange."""
+    """How an exception is reported: error class, stage and message."""
 
     kind: type[ProviderError]
     stage: ExchangeStage
@@ -106,7 +106,7 @@ class ErrorMeaning(NamedTuple):
 
 
 class ExchangeFacts(msgspec.Struct, kw_only=True):
-    """What is known of one exchange, growing as it goes."""
+    """The facts of one exchange, updated while it runs."""
 
     provider: str
     model_ref: str
@@ -118,15 +118,15 @@ class ExchangeFacts(msgspec.Struct, kw_only=True):
     bytes_received: int = 0
 
     def received_head(self, status: int, headers: Mapping[str, str], *, bytes_sent: int) -> None:
-        """Take down what the response head says."""
+        """Record the response head."""
         self.stage = ExchangeStage.RESPONSE_BODY
         self.status = status
         self.bytes_sent = bytes_sent
-        found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-        self.request_id = None if found is None else keyless_line(found)
+        request_id = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+        self.request_id = None if request_id is None else redacted_line(request_id)
 
     def diagnostics(self) -> TransportDiagnostics:
-        """Return what is known so far."""
+        """Return the facts so far."""
         return TransportDiagnostics(
             stage=self.stage,
             provider=self.provider,
@@ -141,19 +141,19 @@ class ExchangeFacts(msgspec.Struct, kw_only=True):
 
 @lru_cache(maxsize=64)
 def public_url(url: str) -> str:
-    """Return an address without its user, query and fragment."""
+    """Return a URL without user, query and fragment."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port is not None else ""
     except ValueError:
         return "(not a URL)"
     host = parts.hostname or ""
-    shown = f"[{host}]" if ":" in host else host
-    return keyless_line(f"{parts.scheme}://{shown}{port}{parts.path}")
+    bracketed = f"[{host}]" if ":" in host else host
+    return redacted_line(f"{parts.scheme}://{bracketed}{port}{parts.path}")
 
 
 def is_usable_url(url: str) -> bool:
-    """Whether an address can be sent to at all. The library finds out too late, and not always."""
+    """Whether requests to a URL are possible. The library checks this late and incompletely."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -161,21 +161,21 @@ def is_usable_url(url: str) -> bool:
         return False
 
 
-def too_late(facts: ExchangeFacts) -> ProviderTimeoutError:
-    """Return the error for a deadline of ours that passed."""
+def timeout_error(facts: ExchangeFacts) -> ProviderTimeoutError:
+    """Return the error for a passed deadline."""
     is_body = facts.stage is ExchangeStage.RESPONSE_BODY
     waited_for = "the rest of the answer" if is_body else "an answer"
     flags = FailureFlags(is_timeout=True, is_body=is_body, status=facts.status)
     if not is_body:
         facts.stage = ExchangeStage.RESPONSE_HEAD
     return ProviderTimeoutError(
-        f"the provider kept us waiting too long for {waited_for}",
+        f"the provider took too long to send {waited_for}",
         diagnostics=msgspec.structs.replace(facts.diagnostics(), flags=flags),
     )
 
 
-def too_large(bytes_max: int, facts: ExchangeFacts) -> UnreadableResponseError:
-    """Return the error for an answer beyond its cap."""
+def size_error(bytes_max: int, facts: ExchangeFacts) -> UnreadableResponseError:
+    """Return the error for a body beyond its cap."""
     flags = FailureFlags(is_body=True, status=facts.status)
     return UnreadableResponseError(
         f"the answer has more than {bytes_max} bytes",
@@ -183,19 +183,19 @@ def too_large(bytes_max: int, facts: ExchangeFacts) -> UnreadableResponseError:
     )
 
 
-def quotes_the_request(error: BaseException) -> bool:
+def may_quote_request(error: BaseException) -> bool:
     """Whether the message of an error may quote the request, which holds the credential."""
     return isinstance(error, ValueError) and not isinstance(error, OSError)
 
 
-def broken_exchange(
+def exchange_error(
     error: Exception,
     meaning: ErrorMeaning,
     facts: ExchangeFacts,
     *,
-    is_quoting: Callable[[BaseException], bool] = quotes_the_request,
+    is_quoting: Callable[[BaseException], bool] = may_quote_request,
 ) -> ProviderError:
-    """Return the ProviderError for whatever broke an exchange."""
+    """Return the ProviderError for an exception of an exchange."""
     kind, stage, sentence = meaning
     facts.stage = stage
     is_connect = stage is ExchangeStage.CONNECT
@@ -208,9 +208,9 @@ def broken_exchange(
         status=facts.status,
     )
     chain = tuple(_source_chain(error, is_quoting))
-    told = f"{sentence}: {chain[-1]}" if is_connect and chain else sentence
+    message = f"{sentence}: {chain[-1]}" if is_connect and chain else sentence
     diagnostics = msgspec.structs.replace(facts.diagnostics(), flags=flags, source_chain=chain)
-    return kind(keyless_line(told), hint=_hint(kind), diagnostics=diagnostics)
+    return kind(redacted_line(message), hint=_hint(kind), diagnostics=diagnostics)
 
 
 def _hint(kind: type[ProviderError]) -> str | None:
@@ -224,13 +224,13 @@ def _hint(kind: type[ProviderError]) -> str | None:
 def _source_chain(
     error: BaseException, is_quoting: Callable[[BaseException], bool]
 ) -> Iterator[str]:
-    seen: list[BaseException] = []
+    visited: list[BaseException] = []
     current: BaseException | None = error
-    while current is not None and current not in seen:
-        if len(seen) == PROVIDER_SOURCE_CHAIN_COUNT_MAX:
+    while current is not None and current not in visited:
+        if len(visited) == PROVIDER_SOURCE_CHAIN_COUNT_MAX:
             return
-        seen.append(current)
+        visited.append(current)
         name = type(current).__name__
         text = "" if is_quoting(current) else str(current)
-        yield keyless_line(f"{name}: {text}" if text else name)
+        yield redacted_line(f"{name}: {text}" if text else name)
         current = current.__cause__ or current.__context__

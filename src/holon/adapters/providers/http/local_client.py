@@ -34,7 +34,7 @@ from holon.adapters.providers.http.exchange import (
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    broken_exchange,
+    exchange_error,
     is_usable_url,
     public_url,
 )
@@ -43,8 +43,8 @@ from holon.adapters.providers.http.reply import (
     ErrorMapping,
     ReplyTimeouts,
     headers_of,
-    in_time,
     refusal,
+    run_step,
 )
 from holon.model.limits import SECOND_MS
 from holon.model.providers.attempts import (
@@ -62,142 +62,144 @@ if TYPE_CHECKING:
     from holon.adapters.providers.http.remote_client import HttpClientExchange
 
 
-KEPT_COUNT_MAX: Final = 32
-KEPT_S_MAX: Final = 5.0
-_HERE: Final = re.compile(
+IDLE_COUNT_MAX: Final = 32
+IDLE_S_MAX: Final = 5.0
+_LOOPBACK_URL: Final = re.compile(
     r"http://(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?(/[\w.~/:?&=+-]*)?", re.A
 )
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
-_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*")
 
 
 @lru_cache(maxsize=64)
-def is_here(url: str) -> bool:
-    """Whether an address is one this client is for."""
-    return _HERE.fullmatch(url) is not None and is_usable_url(url)
+def is_loopback(url: str) -> bool:
+    """Whether a URL is a plain http URL of this machine."""
+    return _LOOPBACK_URL.fullmatch(url) is not None and is_usable_url(url)
 
 
 class _Connection:
-    """One connection. Nothing reads from it between two answers, so the kernel knows what came."""
+    """One connection. Between two answers nothing reads from it, so unread data stays visible."""
 
-    def __init__(self, made: socket.socket) -> None:
-        self._socket = made
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
         self._loop = asyncio.get_running_loop()
 
     @classmethod
-    async def to(cls, host: str, port: int) -> Self:
+    async def connect(cls, host: str, port: int) -> Self:
         """Connect, or raise OSError."""
         loop = asyncio.get_running_loop()
         error: OSError | None = None
         for family, kind, proto, _, address in await loop.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
         ):
-            made = socket.socket(family, kind, proto)
+            sock = socket.socket(family, kind, proto)
             try:
-                made.setblocking(False)
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                await loop.sock_connect(made, address)
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                await loop.sock_connect(sock, address)
             except OSError as failed:
-                made.close()
+                sock.close()
                 error = failed
             except BaseException:
-                made.close()
+                sock.close()
                 raise
             else:
-                return cls(made)
+                return cls(sock)
         raise error or ConnectionRefusedError("no address")
 
-    async def answered(self, request: bytes) -> "_Body":
-        """Send a request and return its answer once the head is there."""
+    async def send(self, request: bytes) -> "_Body":
+        """Send a request and return its answer once the head has arrived."""
         await self._loop.sock_sendall(self._socket, request)
-        parser, came = ResponseParser(), b""
+        parser, buffered = ResponseParser(), b""
         while parser.head is None:
-            came = parser.feed(await self.received())
-        return _Body(self, parser, parser.head, came)
+            buffered = parser.feed(await self.receive())
+        return _Body(self, parser, parser.head, buffered)
 
-    async def received(self) -> bytes:
-        """Return what is there, once something is; nothing at the end."""
+    async def receive(self) -> bytes:
+        """Wait for data and return it; empty at the end of the stream."""
         return await self._loop.sock_recv(self._socket, RECEIVE_BYTES)
 
     def is_fresh(self) -> bool:
-        """Whether nothing was heard since the last answer: neither an end nor anything else."""
+        """Whether the socket is silent since the last answer: neither closed nor with data."""
         ready = select.poll()
         ready.register(self._socket.fileno(), select.POLLIN)
         return not ready.poll(0)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket."""
         self._socket.close()
 
 
 class _Body:
-    """The body of an answer in pieces, unpacked although nobody asked for it to be packed.
+    """The body of an answer in chunks, decompressed even though compression was not requested.
 
-    It is unpacked piece by piece, so that its reader can stop at its cap.
+    It is decompressed chunk by chunk, so that the reader can stop at its cap.
     """
 
     def __init__(
-        self, connection: _Connection, parser: ResponseParser, head: ResponseHead, came: bytes
+        self, connection: _Connection, parser: ResponseParser, head: ResponseHead, buffered: bytes
     ) -> None:
         self.head = head
         self._connection = connection
         self._parser = parser
-        self._came = came
-        packed = head.headers.get("content-encoding", "").lower() in _PACKED
-        self._unpacking = zlib.decompressobj(_GZIP_OR_ZLIB) if packed else None
+        self._buffered = buffered
+        is_compressed = head.headers.get("content-encoding", "").lower() in _COMPRESSED
+        self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB) if is_compressed else None
         self._is_read = False
 
     @property
     def keeps_alive(self) -> bool:
-        """Whether it was read to its end, with the connection ready for the next request."""
+        """Whether the body was read to its end and the connection can be reused."""
         return self._is_read and self._parser.keeps_alive
 
     async def __anext__(self) -> bytes:
-        piece = await (self._next() if self._unpacking is None else self._unpacked())
+        piece = await (self._next() if self._decompressor is None else self._decompressed())
         if not piece:
             self._is_read = True
             raise StopAsyncIteration
         return piece
 
     async def aclose(self) -> None:
-        """Nothing is held that would have to be let go."""
+        """Do nothing: the connection is released by the exchange."""
 
-    async def _unpacked(self) -> bytes:
-        unpacking = self._unpacking
-        assert unpacking is not None
+    async def _decompressed(self) -> bytes:
+        decompressor = self._decompressor
+        assert decompressor is not None
         try:
-            while piece := unpacking.unconsumed_tail or await self._next():
-                if unpacking.eof:  # it would be kept for nobody, and no cap would count it
-                    raise NotHttpError("something behind the end of a packed body")
-                if unpacked := unpacking.decompress(piece, RECEIVE_BYTES):
-                    return unpacked
+            while piece := decompressor.unconsumed_tail or await self._next():
+                if (
+                    decompressor.eof
+                ):  # trailing data would be buffered without counting against a cap
+                    raise NotHttpError("data after the end of a compressed body")
+                if data := decompressor.decompress(piece, RECEIVE_BYTES):
+                    return data
         except zlib.error as error:
-            raise NotHttpError("a body that cannot be unpacked") from error
-        if unpacking.unused_data:
-            raise NotHttpError("something behind the end of a packed body")
+            raise NotHttpError("a body that cannot be decompressed") from error
+        if decompressor.unused_data:
+            raise NotHttpError("data after the end of a compressed body")
         return b""
 
     async def _next(self) -> bytes:
-        """Return the next piece as it was sent; nothing at the end."""
-        while not self._came and not self._parser.is_over:
-            self._came = self._parser.feed(await self._connection.received())
-        piece, self._came = self._came, b""
+        """Return the next chunk as sent; empty at the end."""
+        while not self._buffered and not self._parser.is_over:
+            self._buffered = self._parser.feed(await self._connection.receive())
+        piece, self._buffered = self._buffered, b""
         return piece
 
 
 class LocalHttpExchange:
-    """Speaks HTTP with this machine. One for the whole runtime; close it at the end."""
+    """HTTP exchanges with this machine. One for the whole runtime; close it at the end."""
 
     def __init__(self, timeouts: ExchangeTimeouts, *, clock: Clock) -> None:
         self._timeouts = timeouts
         self._clock = clock
-        self._kept: dict[str, list[tuple[float, _Connection]]] = defaultdict(list)
+        self._idle: dict[str, list[tuple[float, _Connection]]] = defaultdict(list)
 
     async def aclose(self) -> None:
         """Close every connection."""
-        kept, self._kept = self._kept, defaultdict(list)
-        for _, connection in (each for connections in kept.values() for each in connections):
+        idle, self._idle = self._idle, defaultdict(list)
+        for _, connection in (each for connections in idle.values() for each in connections):
             connection.close()
 
     @asynccontextmanager
@@ -206,53 +208,53 @@ class LocalHttpExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _JUDGE)
+        timeouts = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _ERROR_MAPPING)
         request = _request(call, facts)
-        connection = await self._connected(call, facts, patience.deadline_s)
+        connection = await self._connection_to(call, facts, timeouts.deadline_s)
         body: _Body | None = None
         try:
-            send = partial(connection.answered, request)
-            body = await in_time(send, facts, patience.deadline_s, _JUDGE)
+            send = partial(connection.send, request)
+            body = await run_step(send, facts, timeouts.deadline_s, _ERROR_MAPPING)
             head = body.head
             facts.received_head(head.status, head.headers, bytes_sent=len(call.body))
-            reply = CappedReply(head.headers, body, facts, patience)
+            reply = CappedReply(head.headers, body, facts, timeouts)
             if not 200 <= head.status < 300:
                 wait_ms = self._timeouts.connect_ms
                 raise await refusal(call, reply, facts, wait_ms=wait_ms, clock=self._clock)
             yield reply
         finally:
-            self._let_go(call.url, connection, is_ready=body is not None and body.keeps_alive)
+            self._release(call.url, connection, is_ready=body is not None and body.keeps_alive)
 
-    async def _connected(
+    async def _connection_to(
         self, call: HttpCall, facts: ExchangeFacts, deadline_s: float
     ) -> _Connection:
-        place = urlsplit(call.url)
-        kept = self._kept[place.netloc]
+        address = urlsplit(call.url)
+        idle = self._idle[address.netloc]
         now_s = anyio.current_time()
-        while kept:
-            until_s, connection = kept.pop()
+        while idle:
+            until_s, connection = idle.pop()
             if now_s < until_s and connection.is_fresh():
                 return connection
             connection.close()
         connect_s = min(self._timeouts.connect_ms / SECOND_MS, deadline_s - now_s)
         try:
             with anyio.fail_after(connect_s):
-                return await _Connection.to(place.hostname or "", place.port or 80)
+                return await _Connection.connect(address.hostname or "", address.port or 80)
         except TimeoutError as error:
-            raise broken_exchange(error, _TOO_SLOW, facts) from None
+            raise exchange_error(error, _CONNECT_TIMEOUT, facts) from None
         except (OSError, OverflowError) as error:
-            raise broken_exchange(error, _NO_CONNECTION, facts) from None
+            raise exchange_error(error, _NO_CONNECTION, facts) from None
 
-    def _let_go(self, url: str, connection: _Connection, *, is_ready: bool) -> None:
-        kept = self._kept[urlsplit(url).netloc]
-        if is_ready and len(kept) < KEPT_COUNT_MAX:
-            kept.append((anyio.current_time() + KEPT_S_MAX, connection))
+    def _release(self, url: str, connection: _Connection, *, is_ready: bool) -> None:
+        idle = self._idle[urlsplit(url).netloc]
+        if is_ready and len(idle) < IDLE_COUNT_MAX:
+            idle.append((anyio.current_time() + IDLE_S_MAX, connection))
         else:
-            # At once: who leaves early may be cancelled, and no server should go on for nobody.
+            # Close at once, even under cancellation, so that the server stops generating.
             connection.close()
 
 
-_TOO_SLOW: Final = ErrorMeaning(
+_CONNECT_TIMEOUT: Final = ErrorMeaning(
     ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
 )
 _NO_CONNECTION: Final = ErrorMeaning(
@@ -260,29 +262,29 @@ _NO_CONNECTION: Final = ErrorMeaning(
 )
 
 
-def _told(error: Exception, facts: ExchangeFacts) -> ProviderError:
-    """Return the ProviderError for what broke an exchange after it was connected."""
+def _provider_error(error: Exception, facts: ExchangeFacts) -> ProviderError:
+    """Map an exception after connecting to a ProviderError."""
     in_body = facts.stage is ExchangeStage.RESPONSE_BODY
     stage = ExchangeStage.RESPONSE_BODY if in_body else ExchangeStage.RESPONSE_HEAD
     meaning = ErrorMeaning(ProviderUnreachableError, stage, "the connection broke")
     if isinstance(error, NotHttpError):
-        said = "the provider does not speak proper HTTP"
-        meaning = ErrorMeaning(UnreadableResponseError, stage, said)
-    return broken_exchange(error, meaning, facts)
+        sentence = "the provider sent malformed HTTP"
+        meaning = ErrorMeaning(UnreadableResponseError, stage, sentence)
+    return exchange_error(error, meaning, facts)
 
 
-_JUDGE: Final = ErrorMapping((OSError, NotHttpError), _told)
+_ERROR_MAPPING: Final = ErrorMapping((OSError, NotHttpError), _provider_error)
 
 
 def _request(call: HttpCall, facts: ExchangeFacts) -> bytes:
     """Return a call as it is written to the socket, or raise ModelUnavailableError."""
-    place = urlsplit(call.url)
-    target = f"{place.path or '/'}{'?' if place.query else ''}{place.query}"
+    address = urlsplit(call.url)
+    target = f"{address.path or '/'}{'?' if address.query else ''}{address.query}"
     lines = [f"{name}: {value}" for name, value in headers_of(call).items()]
     if not all(_HEADER.fullmatch(line) for line in lines):
         unsendable = ErrorMeaning(ModelUnavailableError, ExchangeStage.REQUEST, UNSENDABLE)
-        raise broken_exchange(ValueError("a header"), unsendable, facts) from None
-    first = [f"POST {target} HTTP/1.1", f"host: {place.netloc}"]
+        raise exchange_error(ValueError("a header"), unsendable, facts) from None
+    first = [f"POST {target} HTTP/1.1", f"host: {address.netloc}"]
     last = [f"content-length: {len(call.body)}", "", ""]
     return "\r\n".join([*first, *lines, *last]).encode("ascii") + call.body
 
@@ -298,7 +300,7 @@ class RoutingExchange:
 
     def open(self, call: HttpCall) -> AbstractAsyncContextManager[HttpReply]:
         """Send the call and hand out its reply; leaving the block ends the exchange."""
-        if is_here(call.url):
+        if is_loopback(call.url):
             return self._here.open(call)
         if self._elsewhere is None:
             from holon.adapters.providers.http.remote_client import HttpClientExchange

@@ -22,18 +22,18 @@ from holon.adapters.providers.http.exchange import (
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    broken_exchange,
+    exchange_error,
     is_usable_url,
+    may_quote_request,
     public_url,
-    quotes_the_request,
 )
 from holon.adapters.providers.http.reply import (
     CappedReply,
     ErrorMapping,
     ReplyTimeouts,
     headers_of,
-    in_time,
     refusal,
+    run_step,
 )
 from holon.adapters.system.clock import SystemClock
 from holon.model.limits import SECOND_MS
@@ -60,12 +60,12 @@ _ENDED_EARLY: Final = ("server disconnected", "peer closed connection")
 
 def library_error(error: Exception, facts: ExchangeFacts) -> ProviderError:
     """Return the ProviderError for whatever the HTTP library raised."""
-    return broken_exchange(error, _meaning_of(error, facts.stage), facts, is_quoting=_is_quoting)
+    return exchange_error(error, _meaning_of(error, facts.stage), facts, is_quoting=_is_quoting)
 
 
 def _is_quoting(error: BaseException) -> bool:
     is_librarys = isinstance(error, httpx2.LocalProtocolError | httpx2.InvalidURL)
-    return is_librarys or quotes_the_request(error)
+    return is_librarys or may_quote_request(error)
 
 
 def _meaning_of(error: Exception, stage: ExchangeStage) -> ErrorMeaning:
@@ -83,7 +83,7 @@ def _meaning_of(error: Exception, stage: ExchangeStage) -> ErrorMeaning:
             )
         case httpx2.TimeoutException():
             return ErrorMeaning(
-                ProviderTimeoutError, reading, "the provider kept us waiting too long"
+                ProviderTimeoutError, reading, "the provider took too long to respond"
             )
         case httpx2.ConnectError() | httpx2.ProxyError():
             return ErrorMeaning(
@@ -95,7 +95,7 @@ def _meaning_of(error: Exception, stage: ExchangeStage) -> ErrorMeaning:
             )
         case httpx2.RemoteProtocolError() if not _ended_early(error):
             return ErrorMeaning(
-                UnreadableResponseError, reading, "the provider does not speak proper HTTP"
+                UnreadableResponseError, reading, "the provider sent malformed HTTP"
             )
         case httpx2.DecodingError():
             return ErrorMeaning(UnreadableResponseError, reading, "the answer's encoding is broken")
@@ -111,7 +111,7 @@ def _ended_early(error: Exception) -> bool:
     return str(error).lower().startswith(_ENDED_EARLY)
 
 
-_JUDGE: Final = ErrorMapping(LIBRARY_ERRORS, library_error)
+_ERROR_MAPPING: Final = ErrorMapping(LIBRARY_ERRORS, library_error)
 _THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
@@ -141,11 +141,11 @@ class HttpClientExchange:
         facts = ExchangeFacts(
             provider=call.provider, model_ref=call.model_ref, url=public_url(call.url)
         )
-        patience = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _JUDGE)
-        response = await self._send(call, facts, patience.deadline_s)
+        timeouts = ReplyTimeouts.since(anyio.current_time(), self._timeouts, _ERROR_MAPPING)
+        response = await self._send(call, facts, timeouts.deadline_s)
         facts.received_head(response.status_code, response.headers, bytes_sent=len(call.body))
         headers = {name.lower(): value for name, value in response.headers.items()}
-        reply = CappedReply(headers, response.aiter_bytes(), facts, patience)
+        reply = CappedReply(headers, response.aiter_bytes(), facts, timeouts)
         try:
             if not 200 <= response.status_code < 300:
                 wait_ms = self._timeouts.connect_ms
@@ -168,11 +168,11 @@ class HttpClientExchange:
             )
         except LIBRARY_ERRORS as error:
             raise library_error(error, facts) from None
-        return await in_time(
+        return await run_step(
             lambda: client.send(request, stream=True, follow_redirects=False, auth=None),
             facts,
             deadline_s,
-            _JUDGE,
+            _ERROR_MAPPING,
         )
 
     def _connected(self) -> httpx2.AsyncClient:

@@ -23,8 +23,8 @@ from holon.adapters.providers.http.exchange import (
     ExchangeTimeouts,
     HttpCall,
     HttpReply,
-    too_large,
-    too_late,
+    size_error,
+    timeout_error,
 )
 from holon.adapters.providers.refusals import not_json, refusal_inside_200, refused
 from holon.adapters.providers.wire_answer import decode_json
@@ -46,7 +46,7 @@ from holon.model.values import JsonValue
 from holon.ports.clock import Clock
 from holon.wire.server_sent_events import SseEvent, SseParser, UnreadableStreamError
 
-_Done = TypeVar("_Done")
+_Result = TypeVar("_Result")
 
 _CREDENTIAL_HEADERS: Final = ("authorization", "x-api-key", "api-key")
 _CREDENTIAL_CHARS_MIN: Final = 8  # masking something shorter would mangle ordinary words
@@ -54,57 +54,57 @@ _MASK: Final = b"[redacted]"
 
 
 class ErrorMapping(msgspec.Struct, frozen=True):
-    """The errors a client raises, and what it says of them."""
+    """The exceptions of a client, and their mapping to ProviderErrors."""
 
     errors: tuple[type[Exception], ...]
-    told: Callable[[Exception, ExchangeFacts], ProviderError]
+    to_provider_error: Callable[[Exception, ExchangeFacts], ProviderError]
 
 
 class ReplyTimeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a reply is waited for, and who says what went wrong meanwhile."""
+    """The deadlines of a reply, and the error mapping of its client."""
 
     deadline_s: float
     idle_s: float
     stream_deadline_s: float
-    judge: ErrorMapping
+    mapping: ErrorMapping
 
     @classmethod
-    def since(cls, began_s: float, timeouts: ExchangeTimeouts, judge: ErrorMapping) -> Self:
-        """Return the patience with an exchange that began at a moment."""
+    def since(cls, began_s: float, timeouts: ExchangeTimeouts, mapping: ErrorMapping) -> Self:
+        """Return the deadlines of an exchange that began at a moment."""
         return cls(
             deadline_s=began_s + timeouts.answer_ms / SECOND_MS,
             idle_s=timeouts.idle_ms / SECOND_MS,
             stream_deadline_s=began_s + timeouts.stream_ms / SECOND_MS,
-            judge=judge,
+            mapping=mapping,
         )
 
 
 class BodyChunks(Protocol):
-    """A body as a client brings it."""
+    """The body chunks that a client delivers."""
 
     def __anext__(self) -> Awaitable[bytes]:
-        """Return the next piece, or raise StopAsyncIteration at the end."""
+        """Return the next chunk, or raise StopAsyncIteration at the end."""
         ...
 
     def aclose(self) -> Awaitable[None]:
-        """Bring no more."""
+        """Stop delivering."""
         ...
 
 
 class CappedReply:
-    """A 2xx answer, read once, whoever brings its pieces."""
+    """A response whose body is read once, under caps and deadlines, for any client."""
 
     def __init__(
         self,
         headers: Mapping[str, str],
         pieces: BodyChunks,
         facts: ExchangeFacts,
-        patience: ReplyTimeouts,
+        timeouts: ReplyTimeouts,
     ) -> None:
         self._headers = headers
-        self._pieces = pieces
+        self._body = pieces
         self._facts = facts
-        self._patience = patience
+        self._patience = timeouts
         self._bytes_max = PROVIDER_ANSWER_BYTES_MAX
 
     @property
@@ -125,7 +125,7 @@ class CappedReply:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         self._bytes_max = PROVIDER_STREAM_BYTES_MAX
-        async with aclosing(self._pieces):
+        async with aclosing(self._body):
             while True:
                 idle_until_s = anyio.current_time() + self._patience.idle_s
                 piece = await self._next(min(idle_until_s, self._patience.stream_deadline_s))
@@ -138,7 +138,7 @@ class CappedReply:
         return self._facts.diagnostics()
 
     async def read_up_to(self, bytes_max: int, wait_ms: int) -> bytes:
-        """Return the beginning of a body whose loss would not matter."""
+        """Return the beginning of an error body; failures to read it are ignored."""
         body = bytearray()
         deadline_s = min(self._patience.deadline_s, anyio.current_time() + wait_ms / SECOND_MS)
         try:
@@ -148,44 +148,44 @@ class CappedReply:
                     break
                 body += piece
         except ProviderError:
-            pass  # the status has said what matters
+            pass  # the status suffices
         return bytes(body[:bytes_max])
 
     async def _take(self) -> bytes | None:
         try:
-            return await self._pieces.__anext__()
+            return await self._body.__anext__()
         except StopAsyncIteration:
             return None
 
     async def _next(self, deadline_s: float) -> bytes | None:
-        piece = await in_time(self._take, self._facts, deadline_s, self._patience.judge)
+        piece = await run_step(self._take, self._facts, deadline_s, self._patience.mapping)
         if piece is not None:
             self._facts.bytes_received += len(piece)
             if self._facts.bytes_received > self._bytes_max:
-                raise too_large(self._bytes_max, self._facts)
+                raise size_error(self._bytes_max, self._facts)
         return piece
 
 
-async def in_time(
-    act: Callable[[], Awaitable[_Done]],
+async def run_step(
+    act: Callable[[], Awaitable[_Result]],
     facts: ExchangeFacts,
     deadline_s: float,
-    judge: ErrorMapping,
-) -> _Done:
-    """Do one step of an exchange, every way it can fail mapped."""
+    mapping: ErrorMapping,
+) -> _Result:
+    """Run one step of an exchange under a deadline, with its exceptions mapped."""
     try:
         with anyio.fail_after(deadline_s - anyio.current_time()):
             return await act()
     except TimeoutError:
-        raise too_late(facts) from None
-    except judge.errors as error:
-        raise judge.told(error, facts) from None
+        raise timeout_error(facts) from None
+    except mapping.errors as error:
+        raise mapping.to_provider_error(error, facts) from None
 
 
 async def refusal(
     call: HttpCall, reply: CappedReply, facts: ExchangeFacts, *, wait_ms: int, clock: Clock
 ) -> ProviderError:
-    """Return what a status other than 2xx stands for."""
+    """Return the error for a status other than 2xx."""
     assert facts.status is not None
     body = await reply.read_up_to(PROVIDER_ERROR_BYTES_MAX, wait_ms)
     return refused(
@@ -199,7 +199,7 @@ async def refusal(
 
 def headers_of(call: HttpCall) -> dict[str, str]:
     """Return the headers of a call, with those every call has."""
-    # Unpacked on purpose: a compressed stream arrives in lumps, and a bomb has no cap.
+    # No compression: a compressed stream arrives in bursts, and could expand without bound.
     return {
         "content-type": "application/json",
         "accept": "application/json, text/event-stream",
@@ -219,24 +219,27 @@ def _masked(body: bytes, headers: Mapping[str, str]) -> bytes:
 
 
 @contextmanager
-def blaming(reply: HttpReply) -> Iterator[None]:
-    """Put the exchange's facts on a ProviderError that was raised without any."""
+def with_diagnostics(reply: HttpReply) -> Iterator[None]:
+    """Add the exchange's diagnostics to a ProviderError raised without any."""
     try:
         yield
     except ProviderError as error:
         if error.diagnostics is None:
-            known = reply.diagnostics()
+            diagnostics = reply.diagnostics()
             flags = FailureFlags(
-                is_decode=isinstance(error, UnreadableResponseError), status=known.status
+                is_decode=isinstance(error, UnreadableResponseError), status=diagnostics.status
             )
             error.diagnostics = msgspec.structs.replace(
-                known, stage=ExchangeStage.DECODE, flags=flags, retry_after_ms=error.retry_after_ms
+                diagnostics,
+                stage=ExchangeStage.DECODE,
+                flags=flags,
+                retry_after_ms=error.retry_after_ms,
             )
         raise
 
 
 async def json_of(reply: HttpReply) -> JsonValue:
-    """Return the JSON a reply holds, or raise the error it holds instead."""
+    """Return the JSON of a reply, or raise the error it contains."""
     body = await reply.read()
     try:
         value = decode_json(body, "the answer")
@@ -249,7 +252,7 @@ async def json_of(reply: HttpReply) -> JsonValue:
 
 
 async def events_of(reply: HttpReply) -> AsyncGenerator[SseEvent, None]:
-    """Yield the events of a reply as they are complete. Whoever stops early closes this."""
+    """Yield the events of a reply as they complete. A caller that stops early closes this."""
     parser = SseParser()
     pieces = reply.chunks()
     try:
@@ -262,7 +265,7 @@ async def events_of(reply: HttpReply) -> AsyncGenerator[SseEvent, None]:
 
 
 def events_in(piece: bytes, parser: SseParser) -> list[SseEvent]:
-    """Return the events that a piece of a stream completes."""
+    """Return the events that a chunk of a stream completes."""
     try:
         return parser.feed(piece)
     except UnreadableStreamError as error:
@@ -270,6 +273,6 @@ def events_in(piece: bytes, parser: SseParser) -> list[SseEvent]:
 
 
 def completed(answer: ModelAnswer, reply: HttpReply) -> ModelAnswer:
-    """Return the answer with what is known of the exchange that brought it."""
-    known = msgspec.structs.replace(reply.diagnostics(), stage=ExchangeStage.COMPLETE)
-    return msgspec.structs.replace(answer, diagnostics=known)
+    """Return the answer with the diagnostics of its exchange."""
+    diagnostics = msgspec.structs.replace(reply.diagnostics(), stage=ExchangeStage.COMPLETE)
+    return msgspec.structs.replace(answer, diagnostics=diagnostics)

@@ -60,7 +60,7 @@ class FailureTrace(Record, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Tracing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is traced, and what a trace is made with."""
+    """Which traces are on, with the clock and the redactor they use."""
 
     clock: Clock
     redactor: Redactor
@@ -69,7 +69,7 @@ class Tracing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TracedProvider:
-    """Asks another provider, and logs how it went."""
+    """Wraps a provider, and logs its exchanges."""
 
     def __init__(self, provider: Provider, model_ref: ModelRef, tracing: Tracing) -> None:
         self._provider = provider
@@ -77,7 +77,7 @@ class TracedProvider:
         self._tracing = tracing
 
     async def answer(self, request: ProviderRequest, on_progress: OnProgress) -> ModelAnswer:
-        """Return what the other provider says."""
+        """Return the answer of the wrapped provider."""
         began_ns = self._tracing.clock.monotonic_ns()
         end: ModelAnswer | ProviderError | None = None
         try:
@@ -86,10 +86,10 @@ class TracedProvider:
             end = error
             raise
         finally:
-            self._tell(end, (self._tracing.clock.monotonic_ns() - began_ns) // _MS_NS)
+            self._log_traces(end, (self._tracing.clock.monotonic_ns() - began_ns) // _MS_NS)
         return end
 
-    def _tell(self, end: ModelAnswer | ProviderError | None, duration_ms: int) -> None:
+    def _log_traces(self, end: ModelAnswer | ProviderError | None, duration_ms: int) -> None:
         if self._tracing.exchanges:
             self._log(logging.INFO, "exchange", self._exchange_trace(end, duration_ms))
         if self._tracing.failures and isinstance(end, ProviderError):
@@ -106,15 +106,15 @@ class TracedProvider:
     def _exchange_trace(
         self, end: ModelAnswer | ProviderError | None, duration_ms: int
     ) -> ExchangeTrace:
-        known = (end.diagnostics if end is not None else None) or _NOTHING_KNOWN
+        diagnostics = (end.diagnostics if end is not None else None) or _NOTHING_KNOWN
         return ExchangeTrace(
             model_ref=self._model_ref,
             outcome=_outcome(end),
-            status=known.status,
+            status=diagnostics.status,
             duration_ms=duration_ms,
-            bytes_sent=known.bytes_sent,
-            bytes_received=known.bytes_received,
-            request_id=known.request_id,
+            bytes_sent=diagnostics.bytes_sent,
+            bytes_received=diagnostics.bytes_received,
+            request_id=diagnostics.request_id,
             token_usage=end.usage if end is not None else None,
         )
 

@@ -59,7 +59,7 @@ from holon.model.values import CallId, JsonValue
 
 
 class GeneratedText(NamedTuple):
-    """What the engine produced in one go."""
+    """The output of one request to the engine."""
 
     text: str
     was_cut: bool
@@ -67,21 +67,21 @@ class GeneratedText(NamedTuple):
 
 
 class GeneratedCall(Record, frozen=True, kw_only=True):
-    """A call as the grammar has it written."""
+    """A tool call in the form the grammar generates."""
 
     tool: str
     arguments: JsonValue
 
 
 def begins_call(text: str) -> bool:
-    """Whether what was written so far is going to be a call."""
+    """Whether text generated so far will be a tool call."""
     return text.startswith("{")
 
 
 def lift(
     written: GeneratedText, *, may_call: bool, call_id: CallId, diagnostics: TransportDiagnostics
 ) -> ModelAnswer:
-    """Return the answer the text stands for, or raise UnreadableResponseError."""
+    """Return the answer in generated text, or raise UnreadableResponseError."""
     block: AssistantBlock
     if not written.text.strip():
         raise _unreadable("the model wrote nothing", written, diagnostics)
@@ -94,8 +94,8 @@ def lift(
             stop = StopReason.MAX_TOKENS if written.was_cut else StopReason.END_TURN
             block = TextBlock(text=written.text.strip())
     except (msgspec.DecodeError, NotJsonError) as error:
-        what = "a call that was cut off" if written.was_cut else "a call that cannot be read"
-        raise _unreadable(f"the model wrote {what}", written, diagnostics) from error
+        defect = "a call that was cut off" if written.was_cut else "a call that cannot be read"
+        raise _unreadable(f"the model wrote {defect}", written, diagnostics) from error
     return ModelAnswer(
         blocks=(block,), stop_reason=stop, usage=written.usage, diagnostics=diagnostics
     )
@@ -153,13 +153,13 @@ def require_engine() -> None:
 def _packaged(model: str, package: str) -> Path:
     spec = importlib.util.find_spec(package)
     places = (spec.submodule_search_locations if spec is not None else None) or ()
-    found = sorted(path for place in places for path in Path(place).glob("*.gguf"))
-    if not found:
+    weights = sorted(path for place in places for path in Path(place).glob("*.gguf"))
+    if not weights:
         raise ModelUnavailableError(
             f"the weights of local/{model} are not installed",
             hint=f"install them with: {INSTALL_COMMAND}",
         )
-    return found[0]
+    return weights[0]
 
 
 def _require_gguf(path: Path) -> None:
@@ -193,9 +193,9 @@ class Server(Protocol):
     """As much of the engine's server as is used here."""
 
     def handle_chat_completions(
-        self, body: dict[str, JsonValue], heard: Callable[[JsonValue], bool]
+        self, body: dict[str, JsonValue], on_event: Callable[[JsonValue], bool]
     ) -> object:
-        """Decode, telling every event to `heard` until it returns true."""
+        """Decode, passing every event to `on_event` until it returns true."""
         ...
 
 
@@ -223,12 +223,12 @@ class LocalEngine:
         abandoned = Event()
         body = _body(messages, grammar=grammar, tokens_max=tokens_max)
 
-        def heard(text: str) -> None:
+        def on_event(text: str) -> None:
             if not abandoned.is_set():
                 on_text(text)
 
         def work() -> GeneratedText:
-            writing = _Generation(abandoned, lambda text: loop.call_soon_threadsafe(heard, text))
+            writing = _Generation(abandoned, lambda text: loop.call_soon_threadsafe(on_event, text))
             return writing.run(self._loaded(), body)
 
         try:

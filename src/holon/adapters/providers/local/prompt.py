@@ -153,22 +153,24 @@ def chat_of(request: ProviderRequest, profile: Profile, *, shrink: int = 1) -> L
     opening = [*_opening(request, profile, tools)]
     spoken = [*_spoken(request, profile)]
     room = profile.context_tokens - profile.output_tokens_max - sum(map(_tokens_of, opening))
-    kept = _fitting(spoken, max(_MESSAGE_TOKENS_MIN, room // shrink))
+    fitting = _newest_that_fit(spoken, max(_MESSAGE_TOKENS_MIN, room // shrink))
     may_call = _calls_are_left(request.conversation, profile)
     return LocalChat(
-        lines=(*opening, *kept),
+        lines=(*opening, *fitting),
         tools=tools if may_call else (),
         keep_to_words=bool(tools) and not may_call,
-        left_out_count=len(spoken) - len(kept),
+        left_out_count=len(spoken) - len(fitting),
     )
 
 
 def offered_tools(tools: Sequence[ToolSpec], profile: Profile) -> tuple[ToolSpec, ...]:
-    """Return the tools a model of this profile can be trusted with."""
+    """Return the tools offered to a model of this profile."""
     for taught in profile.taught_tools:
-        if found := tuple(tool for tool in tools if tool.name == taught):
-            return found
-    first = sorted(tools, key=lambda tool: tool.name != COMMAND_TOOL)  # stable: the rest as it was
+        if matching := tuple(tool for tool in tools if tool.name == taught):
+            return matching
+    first = sorted(
+        tools, key=lambda tool: tool.name != COMMAND_TOOL
+    )  # a stable sort: the others keep their order
     return tuple(first[: profile.tools_count_max])
 
 
@@ -218,13 +220,13 @@ def _spoken(request: ProviderRequest, profile: Profile) -> Iterator[ChatLine]:
                 parts = [text_of(blocks), *(_written(use) for use in uses)]
                 yield ChatLine("assistant", "\n".join(part for part in parts if part) or "…")
             case UserMessage(blocks=blocks):
-                said = [
+                texts = [
                     _result(block, names.get(block.call_id, ""), profile)
                     if isinstance(block, ToolResultBlock)
                     else (plain_words(block.text) if plain else block.text)
                     for block in blocks
                 ]
-                yield ChatLine("user", "\n\n".join(said))
+                yield ChatLine("user", "\n\n".join(texts))
 
 
 def _written(use: ToolUseBlock) -> str:
@@ -234,27 +236,27 @@ def _written(use: ToolUseBlock) -> str:
 
 
 def plain_words(text: str) -> str:
-    """Return what somebody said, without the lines that say who and how it came in."""
-    found = _FENCED.fullmatch(text.strip())
-    return found["body"] if found is not None else text
+    """Return the text of a message without the fence lines that name its sender."""
+    fenced = _FENCED.fullmatch(text.strip())
+    return fenced["body"] if fenced is not None else text
 
 
 def _result(block: ToolResultBlock, name: str, profile: Profile) -> str:
-    told = _told_by(block.content).strip() or _NOTHING
-    shown = _shortened(told, profile.result_chars_max)
-    who = "The command printed:" if name == COMMAND_TOOL else f"The tool {name} answered:"
-    return f"{who}\n{shown}"
+    text = _readable_text(block.content).strip() or _NOTHING
+    shown = _shortened(text, profile.result_chars_max)
+    source = "The command printed:" if name == COMMAND_TOOL else f"The tool {name} answered:"
+    return f"{source}\n{shown}"
 
 
-def _told_by(content: str) -> str:
+def _readable_text(content: str) -> str:
     """The readable part of a result: what a command printed, or what an error says."""
     try:
         envelope = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError):
         return content
-    told = [text for text in _telling_texts(envelope) if text.strip()]
+    texts = [text for text in _telling_texts(envelope) if text.strip()]
     is_silent_command = any(key in content for key in _TELLING)
-    return "\n".join(told) if told or is_silent_command else content
+    return "\n".join(texts) if texts or is_silent_command else content
 
 
 def _telling_texts(value: JsonValue) -> Iterator[str]:
@@ -283,20 +285,20 @@ def _calls_are_left(conversation: Sequence[ConversationMessage], profile: Profil
     return calls < profile.calls_per_turn_max
 
 
-def _fitting(lines: list[ChatLine], room: int) -> list[ChatLine]:
+def _newest_that_fit(lines: list[ChatLine], room: int) -> list[ChatLine]:
     if not lines:
         return []
     newest = lines[-1]
-    kept = [ChatLine(newest.role, _shortened(newest.content, room * _BYTES_PER_TOKEN))]
-    room -= _tokens_of(kept[0])
+    fitting = [ChatLine(newest.role, _shortened(newest.content, room * _BYTES_PER_TOKEN))]
+    room -= _tokens_of(fitting[0])
     for line in reversed(lines[:-1]):
         room -= _tokens_of(line)
         if room < 0:
             break
-        kept.append(line)
-    while len(kept) > 1 and kept[-1].role == "assistant":  # a chat begins with the user
-        kept.pop()
-    return kept[::-1]
+        fitting.append(line)
+    while len(fitting) > 1 and fitting[-1].role == "assistant":  # a chat begins with the user
+        fitting.pop()
+    return fitting[::-1]
 
 
 def _tokens_of(line: ChatLine) -> int:

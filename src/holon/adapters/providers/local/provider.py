@@ -120,11 +120,11 @@ class _Schema:
     def _text(self, schema: dict[str, JsonValue], depth: int) -> str:
         del depth
         limits = (schema.get("maxLength"), self._profile.text_chars_max)
-        most = min((limit for limit in limits if isinstance(limit, int)), default=None)
-        least = 1 if schema.get("minLength") else 0
-        if most is None or most > _REPEATED_COUNT_MAX:
-            return f'"\\"" {"char " * least}char* "\\""'
-        return f'"\\"" char{{{min(least, most)},{most}}} "\\""'
+        longest = min((limit for limit in limits if isinstance(limit, int)), default=None)
+        shortest = 1 if schema.get("minLength") else 0
+        if longest is None or longest > _REPEATED_COUNT_MAX:
+            return f'"\\"" {"char " * shortest}char* "\\""'
+        return f'"\\"" char{{{min(shortest, longest)},{longest}}} "\\""'
 
     def _array(self, schema: dict[str, JsonValue], depth: int) -> str:
         item = self._of(schema.get("items"), depth + 1)
@@ -152,10 +152,10 @@ class _Schema:
         for _ in range(_DEPTH_MAX):
             if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
                 return schema
-            found = self._root
+            target = self._root
             for part in schema["$ref"].removeprefix("#/").split("/"):
-                found = found.get(part) if isinstance(found, dict) else None
-            schema = found
+                target = target.get(part) if isinstance(target, dict) else None
+            schema = target
         return None
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from holon.adapters.providers.refusals import refusal_inside_200
 from holon.adapters.providers.wire_answer import (
-    OPENING,
+    THINK_OPEN,
     AnswerSizeLimit,
     ThinkingSplitter,
     arguments_in,
@@ -69,7 +69,7 @@ _FILTERED: Final = ("content_filter", "sensitive")
 _BROKEN_OFF: Final = ("error", "abort", "insufficient_system_resource", "network_error")
 
 
-def lift(value: JsonValue, *, thinking_origin: str, silence_counts: bool = False) -> ModelAnswer:
+def lift(value: JsonValue, *, thinking_origin: str, allow_empty: bool = False) -> ModelAnswer:
     """Return the answer a response holds, or raise a ProviderError."""
     whole = as_object(value, "the answer")
     usage = _usage(whole)
@@ -90,7 +90,7 @@ def lift(value: JsonValue, *, thinking_origin: str, silence_counts: bool = False
         *calls,
     ]
     stop_reason = _stop_reason(reason, has_calls=bool(calls))
-    return finished_answer(blocks, stop_reason, usage, silence_counts=silence_counts)
+    return finished_answer(blocks, stop_reason, usage, allow_empty=allow_empty)
 
 
 def _stop_reason(reason: str, *, has_calls: bool) -> StopReason:
@@ -115,10 +115,10 @@ def _words(message: dict[str, Any], origin: str) -> list[AssistantBlock]:
         text = optional_text(message, "content", "the message") or ""
     refusal = optional_text(message, "refusal", "the message")
     thoughts, words = split_thoughts(text)
-    said: list[AssistantBlock] = [TextBlock(text=each) for each in (words, refusal) if each]
+    blocks: list[AssistantBlock] = [TextBlock(text=each) for each in (words, refusal) if each]
     if not thoughts:
-        return said
-    return [ThinkingBlock(text=thoughts, signature=OPENING, origin=origin), *said]
+        return blocks
+    return [ThinkingBlock(text=thoughts, signature=THINK_OPEN, origin=origin), *blocks]
 
 
 def _part(part: JsonValue) -> str:
@@ -141,14 +141,14 @@ def _call(call: dict[str, Any], where: str) -> ToolUseBlock:
     )
 
 
-def _arguments(told: JsonValue, where: str) -> JsonValue:
-    match told:
+def _arguments(value: JsonValue, where: str) -> JsonValue:
+    match value:
         case None:
             return {}
         case str():
-            return arguments_in(told, where)
+            return arguments_in(value, where)
         case dict():  # some servers send the object itself
-            return bounded_arguments(told, where)
+            return bounded_arguments(value, where)
         case _:
             raise UnreadableResponseError(f"`arguments` in {where} is neither text nor an object")
 
@@ -260,19 +260,19 @@ class ChatStream:
 
     def _call_for(self, index: JsonValue, call_id: str) -> _PartialCall:
         if index is None:
-            same = (call for call in reversed(self._calls) if call_id in ("", call.call_id))
-            found = next(same, None)
+            same = (each for each in reversed(self._calls) if call_id in ("", each.call_id))
+            call = next(same, None)
         elif isinstance(index, int):
-            found = self._at_index.get(index)
+            call = self._at_index.get(index)
         else:
             raise UnreadableResponseError("`index` in a tool call is not a number")
-        if found is None or (call_id and found.call_id and found.call_id != call_id):
-            found = _PartialCall()
-            self._calls.append(found)
+        if call is None or (call_id and call.call_id and call.call_id != call_id):
+            call = _PartialCall()
+            self._calls.append(call)
         if len(self._calls) > PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
             raise UnreadableResponseError(
                 f"the answer has more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} tool calls"
             )
         if isinstance(index, int):
-            self._at_index[index] = found
-        return found
+            self._at_index[index] = call
+        return call

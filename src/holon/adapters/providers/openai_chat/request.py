@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holon.adapters.providers.wire_answer import CLOSING, OPENING
+from holon.adapters.providers.wire_answer import THINK_CLOSE, THINK_OPEN
 from holon.adapters.providers.wire_request import (
     ConversationTextCache,
     Endpoint,
@@ -163,11 +163,11 @@ def _assistant_item(message: AssistantMessage, thinking_origin: str) -> JsonValu
 def _inline_thinking(message: AssistantMessage, origin: str) -> str:
     """Reasoning that came inside the text goes back there: some servers want it."""
     thoughts = (
-        f"{OPENING}\n{block.text}\n{CLOSING}\n\n"
+        f"{THINK_OPEN}\n{block.text}\n{THINK_CLOSE}\n\n"
         for block in message.blocks
         if isinstance(block, ThinkingBlock)
         and block.origin == origin
-        and block.signature == OPENING
+        and block.signature == THINK_OPEN
     )
     return "".join(thoughts)
 

@@ -7,7 +7,7 @@ Rule 1: the response decides how it is read: an event stream as a stream, anythi
 from contextlib import aclosing
 
 from holon.adapters.providers.http.exchange import HttpCall, HttpExchange, HttpReply
-from holon.adapters.providers.http.reply import blaming, completed, events_of, json_of
+from holon.adapters.providers.http.reply import completed, events_of, json_of, with_diagnostics
 from holon.adapters.providers.openai_chat.answer import lift
 from holon.adapters.providers.openai_chat.request import (
     CHAT_PATH,
@@ -16,7 +16,7 @@ from holon.adapters.providers.openai_chat.request import (
     lower,
 )
 from holon.adapters.providers.refused_parameters import RefusedParameters
-from holon.adapters.providers.wire_answer import may_be_silent
+from holon.adapters.providers.wire_answer import may_be_empty
 from holon.adapters.providers.wire_request import Authorization, Endpoint
 from holon.model.providers.prompt_frame import ProviderRequest
 from holon.model.turns.turn import ModelAnswer
@@ -61,7 +61,7 @@ class OpenAiChatTransport:
             body=lowered.body,
         )
         async with self._exchange.open(call) as reply:
-            with blaming(reply):
+            with with_diagnostics(reply):
                 if reply.is_event_stream:
                     value = await _streamed(reply, on_progress)
                 else:
@@ -69,7 +69,7 @@ class OpenAiChatTransport:
                 answer = lift(
                     value,
                     thinking_origin=endpoint.thinking_origin,
-                    silence_counts=may_be_silent(request.conversation),
+                    allow_empty=may_be_empty(request.conversation),
                 )
             return completed(answer, reply)
 

@@ -32,7 +32,7 @@ from holon.adapters.providers.openai_responses.request import (
     is_sealed,
     type_first,
 )
-from holon.adapters.providers.refusals import keyless_line, not_json, refusal_of
+from holon.adapters.providers.refusals import not_json, redacted_line, refusal_of
 from holon.adapters.providers.reset_times import wait_of
 from holon.adapters.providers.wire_answer import (
     AnswerSizeLimit,
@@ -89,7 +89,7 @@ class LiftStyle(Record, frozen=True, kw_only=True):
     thinking_origin: str
     freeform: Mapping[str, str] = {}
     now: datetime | None = None  # what a named reset moment counts from
-    silence_counts: bool = False  # an answer without words may be the end of the turn
+    allow_empty: bool = False  # an answer without words may be the end of the turn
 
 
 def lift(value: JsonValue, style: LiftStyle) -> ModelAnswer:
@@ -104,19 +104,19 @@ def lift(value: JsonValue, style: LiftStyle) -> ModelAnswer:
     has_calls = any(isinstance(block, ToolUseBlock) for block in blocks)
     stop_reason = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
     ended = StopReason.MAX_TOKENS if is_cut else stop_reason
-    return finished_answer(blocks, ended, usage, silence_counts=style.silence_counts)
+    return finished_answer(blocks, ended, usage, allow_empty=style.allow_empty)
 
 
 def usage_in(response: dict[str, Any]) -> TokenUsage | None:
     """Return the tokens a response says it used."""
     try:
-        told = optional_object(response, "usage", "the response")
-        if told is None:
+        usage = optional_object(response, "usage", "the response")
+        if usage is None:
             return None
-        details = optional_object(told, "input_tokens_details", "the usage") or {}
+        details = optional_object(usage, "input_tokens_details", "the usage") or {}
         return TokenUsage(
-            input_tokens=count_at(told, "input_tokens"),
-            output_tokens=count_at(told, "output_tokens"),
+            input_tokens=count_at(usage, "input_tokens"),
+            output_tokens=count_at(usage, "output_tokens"),
             cache_read_tokens=count_at(details, "cached_tokens"),
             cache_creation_tokens=count_at(details, "cache_write_tokens"),
         )
@@ -125,7 +125,7 @@ def usage_in(response: dict[str, Any]) -> TokenUsage | None:
 
 
 def _is_cut_short(response: dict[str, Any], usage: TokenUsage | None, now: datetime | None) -> bool:
-    """Whether the length ran out; raise for every other end that is not a good one."""
+    """Whether the output limit was reached; raise for every other unsuccessful end."""
     status = response.get("status")
     if status == "failed" or response.get("error"):
         raise _failure(response.get("error"), usage, now)
@@ -134,11 +134,11 @@ def _is_cut_short(response: dict[str, Any], usage: TokenUsage | None, now: datet
         if reason == "max_output_tokens":
             return True
         raise RequestRejectedError(
-            f"the provider ended the response early: {keyless_line(reason)}", usage=usage
+            f"the provider ended the response early: {redacted_line(reason)}", usage=usage
         )
     if status not in (None, "completed"):
-        told = keyless_line(status) if isinstance(status, str) else type(status).__name__
-        raise UnreadableResponseError(f"the response has not ended: {told}", usage=usage)
+        shown = redacted_line(status) if isinstance(status, str) else type(status).__name__
+        raise UnreadableResponseError(f"the response has not ended: {shown}", usage=usage)
     return False
 
 
@@ -154,21 +154,21 @@ def _failure(error: JsonValue, usage: TokenUsage | None, now: datetime | None) -
     failure = refusal_of(error, now=now)
     failure.usage = usage
     if isinstance(failure, RateLimitedError) and failure.retry_after_ms is None:
-        failure.retry_after_ms = _asked_wait_ms(error)
+        failure.retry_after_ms = _requested_wait_ms(error)
     return failure
 
 
-def _asked_wait_ms(error: JsonValue) -> int | None:
-    """Rate limits inside a stream name their wait only in words."""
+def _requested_wait_ms(error: JsonValue) -> int | None:
+    """Rate limits inside a stream state their wait only in the message text."""
     message = error.get("message") if isinstance(error, dict) else None
     if not isinstance(message, str):
         return None
     words = message[:1_000].lower()
-    found = _AGAIN_IN.search(words)
-    if found is not None:
-        return wait_of(f"{found[1]}{found[2]}", now=None)
-    found = _AGAIN_IN_SECONDS.search(words)
-    return None if found is None else wait_of(f"{found[1]}s", now=None)
+    match = _AGAIN_IN.search(words)
+    if match is not None:
+        return wait_of(f"{match[1]}{match[2]}", now=None)
+    match = _AGAIN_IN_SECONDS.search(words)
+    return None if match is None else wait_of(f"{match[1]}s", now=None)
 
 
 def _blocks_in(response: dict[str, Any], style: LiftStyle) -> list[AssistantBlock]:
@@ -193,10 +193,10 @@ def _message_blocks(item: dict[str, Any], origin: str) -> list[AssistantBlock]:
     thoughts, words = split_thoughts(_words_in(item))
     phase = item.get("phase")
     if isinstance(phase, str) and 0 < len(phase) <= LABEL_CHARS_MAX:
-        said = TextBlock(text=words, phase=phase, origin=origin)
+        text_block = TextBlock(text=words, phase=phase, origin=origin)
     else:
-        said = TextBlock(text=words)
-    return [ThinkingBlock(text=thoughts), said] if thoughts else [said]
+        text_block = TextBlock(text=words)
+    return [ThinkingBlock(text=thoughts), text_block] if thoughts else [text_block]
 
 
 def _block(item: dict[str, Any], style: LiftStyle) -> AssistantBlock | None:
@@ -212,8 +212,8 @@ def _block(item: dict[str, Any], style: LiftStyle) -> AssistantBlock | None:
         case _ if is_hosted(item):
             return opaque_block(type_first(item), style.thinking_origin)
         case _ if kind.endswith("_call"):
-            told = keyless_line(kind)
-            raise UnreadableResponseError(f"the model made a call nobody offered: {told}")
+            shown = redacted_line(kind)
+            raise UnreadableResponseError(f"the model called a tool that was not offered: {shown}")
         case _:
             return None
 
@@ -237,11 +237,11 @@ def _thinking(item: dict[str, Any], origin: str) -> ThinkingBlock:
     pieces = optional_list(item, "summary", "reasoning") or optional_list(
         item, "content", "reasoning"
     )
-    told = (as_object(piece, "a piece of reasoning").get("text") for piece in pieces)
-    # An item without a seal is never sent back, and would hold the words a second time.
+    texts = (as_object(piece, "a piece of reasoning").get("text") for piece in pieces)
+    # An item without encrypted content is never sent back, and would store the text twice.
     sealed = msgspec.json.encode(type_first(item)).decode() if is_sealed(item) else None
     return ThinkingBlock(
-        text="\n\n".join(text for text in told if isinstance(text, str)),
+        text="\n\n".join(text for text in texts if isinstance(text, str)),
         signature=sealed,
         origin=origin,
     )
@@ -326,7 +326,7 @@ class ResponseStream:
     def _end(self, response: dict[str, Any], status: str) -> None:
         output = response.get("output")
         if not output:
-            in_order = sorted(self._done.values(), key=lambda told: told[0])
+            in_order = sorted(self._done.values(), key=lambda entry: entry[0])
             output = [item for _, item in in_order]
         self._response = {**response, "status": status, "output": output}
 
@@ -413,7 +413,7 @@ def lift_style(lowered: LoweredRequest, clock: Clock | None) -> LiftStyle:
         thinking_origin=lowered.style.thinking_origin,
         freeform=lowered.style.freeform,
         now=None if clock is None else clock.now(),
-        silence_counts=lowered.silence_counts,
+        allow_empty=lowered.allow_empty,
     )
 
 

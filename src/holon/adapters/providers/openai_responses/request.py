@@ -26,7 +26,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from holon.adapters.providers.wire_answer import decode_json, may_be_silent
+from holon.adapters.providers.wire_answer import decode_json, may_be_empty
 from holon.adapters.providers.wire_request import (
     ConversationTextCache,
     Endpoint,
@@ -75,11 +75,11 @@ def items_of(
 ) -> list[Item]:
     """Return the items of one message; results are matched with the calls of the one before."""
     if isinstance(message, AssistantMessage):
-        made = (_assistant_item(block, style) for block in message.blocks)
+        items = (_assistant_item(block, style) for block in message.blocks)
     else:
         freeform = freeform_calls_of(before, style.freeform)
-        made = (_user_item(block, freeform) for block in message.blocks)
-    return [item for item in made if item is not None]
+        items = (_user_item(block, freeform) for block in message.blocks)
+    return [item for item in items if item is not None]
 
 
 def freeform_calls_of(
@@ -297,7 +297,7 @@ class LoweredRequest(Record, frozen=True, kw_only=True):
     messages: tuple[EncodedMessage, ...]  # where the endpoint continues from stored responses
     style: ItemStyle
     optional: frozenset[str] = frozenset()  # what the provider may do without
-    silence_counts: bool = False  # an answer without words may be the end of the turn
+    allow_empty: bool = False  # an answer without words may be the end of the turn
 
 
 class RequestMemo:
@@ -345,7 +345,7 @@ class RequestMemo:
             messages=encoded.messages,
             style=style,
             optional=OPTIONAL.intersection(shape),
-            silence_counts=may_be_silent(request.conversation),
+            allow_empty=may_be_empty(request.conversation),
         )
 
 

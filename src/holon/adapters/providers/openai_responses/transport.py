@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from holon.adapters.providers.http.exchange import HttpCall, HttpExchange
-from holon.adapters.providers.http.reply import blaming, completed
+from holon.adapters.providers.http.reply import completed, with_diagnostics
 from holon.adapters.providers.openai_responses.answer import lift, lift_style, response_in
 from holon.adapters.providers.openai_responses.request import (
     EncodedMessage,
@@ -110,20 +110,20 @@ def plan_request(
     return OnlyNewItems(previous_response_id=window.response_id, items=items)
 
 
-def _items_behind(known: Progress, messages: Sequence[EncodedMessage]) -> Sequence[msgspec.Raw]:
-    """Return what follows the known items; nothing where ours do not begin with them."""
+def _items_behind(stored: Progress, messages: Sequence[EncodedMessage]) -> Sequence[msgspec.Raw]:
+    """Return the items after a stored prefix; empty where ours do not begin with it."""
     first = len(messages)
-    while first and _before(first, messages).count > known.count:
+    while first and _before(first, messages).count > stored.count:
         first -= 1
     progress = _before(first, messages)
     items = [item for message in messages[first:] for item in message.items]
     passed = 0
-    while progress.count < known.count and passed < len(items):
+    while progress.count < stored.count and passed < len(items):
         progress = progress.behind((items[passed],))
         passed += 1
-    if progress != known:
+    if progress != stored:
         return ()
-    # Reasoning before the first new item is part of what is known.
+    # Reasoning before the first new item belongs to the stored prefix.
     return tuple(dropwhile(is_reasoning, items[passed:]))
 
 
@@ -247,7 +247,7 @@ class OpenAiResponsesTransport:
         style = lift_style(lowered, self._clock)
         try:
             async with self._exchange.open(call) as reply:
-                with blaming(reply):
+                with with_diagnostics(reply):
                     response = await response_in(reply, on_progress)
                     answer = completed(lift(response, style), reply)
         except ProviderError as error:
@@ -257,8 +257,8 @@ class OpenAiResponsesTransport:
 
 
 def _window_after(lowered: LoweredRequest, exchanged: _Exchanged) -> ContinuationWindow:
-    said = items_of(AssistantMessage(blocks=exchanged.answer.blocks), lowered.style)
-    encoded = (msgspec.Raw(msgspec.json.encode(item)) for item in said)
+    items = items_of(AssistantMessage(blocks=exchanged.answer.blocks), lowered.style)
+    encoded = (msgspec.Raw(msgspec.json.encode(item)) for item in items)
     progress = lowered.messages[-1].progress if lowered.messages else Progress()
     return ContinuationWindow(
         shape=lowered.shape,
@@ -282,8 +282,8 @@ def _id_in(response: dict[str, Any]) -> str | None:
 def _noted(answer: ModelAnswer, note: ContinuationNote | None) -> ModelAnswer:
     if note is None or answer.diagnostics is None:
         return answer
-    told = msgspec.structs.replace(answer.diagnostics, continuation=note.value)
-    return msgspec.structs.replace(answer, diagnostics=told)
+    diagnostics = msgspec.structs.replace(answer.diagnostics, continuation=note.value)
+    return msgspec.structs.replace(answer, diagnostics=diagnostics)
 
 
 def _note_on_error(error: ProviderError, note: ContinuationNote | None) -> None:

@@ -74,7 +74,7 @@ class ScriptedProvider:
         self._require_shown(line, request)
         if line.round.after_ms:
             await self._clock.sleep_until(later(self._clock.now(), by_ms=line.round.after_ms))
-        self._fail_if_told(line, request)
+        self._fail_if_scripted(line, request)
         answer = spoken(line.round, call_prefix=f"call_{line.number}")
         for progress in growth_of(answer):
             on_progress(progress)
@@ -93,7 +93,7 @@ class ScriptedProvider:
             script = f"script {self._script.name!r}" if self._script.name else "the script"
             raise RequestRejectedError(f"{script}, round {line.number + 1}: {unmet}")
 
-    def _fail_if_told(self, line: ScriptLine, request: ProviderRequest) -> None:
+    def _fail_if_scripted(self, line: ScriptLine, request: ProviderRequest) -> None:
         if line.round.fail is None:
             return
         place = (request.agent_id, len(request.conversation), line.number)
@@ -174,9 +174,9 @@ def path_of_script(name: str, *, scripts_dir: Path | None) -> Path:
     for folder in folders:
         if (path := folder / f"{name}.yaml").exists():
             return path
-    known = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
-    near = difflib.get_close_matches(name, known, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(known)}"
+    names = sorted({path.stem for folder in folders for path in folder.glob("*.yaml")})
+    similar = difflib.get_close_matches(name, names, n=1)
+    guess = f"; did you mean {similar[0]!r}?" if similar else f"; there are: {', '.join(names)}"
     looked = " nor ".join(str(folder) for folder in folders)
     raise ModelUnavailableError(f"no script {name!r} in {looked}{guess}", hint=_HINT)
 
@@ -186,31 +186,31 @@ def script_of(data: bytes, *, where: str) -> Script:
     import yaml  # a YAML reader is needed by those who play a script, and by nobody else
 
     if len(data) > SCRIPT_BYTES_MAX:
-        _complain(where, f"a script has at most {SCRIPT_BYTES_MAX} bytes")
+        _fail(where, f"a script has at most {SCRIPT_BYTES_MAX} bytes")
     try:
         text = data.decode()
         _require_plain(text, where)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except UnicodeDecodeError as error:
-        _complain(where, f"byte {error.start} is not UTF-8", line=data.count(b"\n", 0, error.start))
+        _fail(where, f"byte {error.start} is not UTF-8", line=data.count(b"\n", 0, error.start))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        _complain(where, str(error.problem), line=None if mark is None else mark.line)
+        _fail(where, str(error.problem), line=None if mark is None else mark.line)
     except yaml.reader.ReaderError as error:
-        _complain(where, f"{error.reason} (character {error.position})")
+        _fail(where, f"{error.reason} (character {error.position})")
     if root is None:
-        _complain(where, "the file is empty")
+        _fail(where, "the file is empty")
     return _converted(root, where)
 
 
 def _read(path: Path) -> bytes:
     try:
         if not path.is_file():  # a pipe would be waited on, a folder cannot be read
-            _complain(str(path), "there is no such file")
+            _fail(str(path), "there is no such file")
         with path.open("rb") as file:
             return file.read(SCRIPT_BYTES_MAX + 1)
     except OSError as error:
-        _complain(str(path), error.strerror or type(error).__name__)
+        _fail(str(path), error.strerror or type(error).__name__)
 
 
 def _require_plain(text: str, where: str) -> None:
@@ -220,12 +220,12 @@ def _require_plain(text: str, where: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
-            _complain(where, "aliases are not allowed", line=_line_of(event))
+            _fail(where, "aliases are not allowed", line=_line_of(event))
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > JSON_DEPTH_MAX:
                 reason = f"nested deeper than {JSON_DEPTH_MAX} levels"
-                _complain(where, reason, line=_line_of(event))
+                _fail(where, reason, line=_line_of(event))
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
@@ -235,11 +235,11 @@ def _converted(root: "yaml.Node", where: str) -> Script:
     try:
         script = msgspec.convert(value, Script)
     except msgspec.ValidationError as error:
-        found = _FAILED_AT.match(str(error))
-        what, path = (found["what"], found["path"]) if found else (str(error), "$")
-        _complain(where, f"{what} (at {path})", line=_line_at(root, path, what))
+        match = _FAILED_AT.match(str(error))
+        problem, path = (match["what"], match["path"]) if match else (str(error), "$")
+        _fail(where, f"{problem} (at {path})", line=_line_at(root, path, problem))
     if not script.rules and not script.rounds:
-        _complain(where, "a script has rules or rounds")
+        _fail(where, "a script has rules or rounds")
     return script
 
 
@@ -256,14 +256,14 @@ def _value_of(node: "yaml.Node", where: str) -> JsonValue:
 
 
 def _object_of(node: "yaml.MappingNode", where: str) -> dict[str, JsonValue]:
-    found: dict[str, JsonValue] = {}
+    members: dict[str, JsonValue] = {}
     for key, value in node.value:
         if not isinstance(key.value, str):
-            _complain(where, "a key is plain text", line=_line_of(key))
-        if key.value in found:
-            _complain(where, f"the key {key.value!r} is written twice", line=_line_of(key))
-        found[key.value] = _value_of(value, where)
-    return found
+            _fail(where, "a key is plain text", line=_line_of(key))
+        if key.value in members:
+            _fail(where, f"the key {key.value!r} is written twice", line=_line_of(key))
+        members[key.value] = _value_of(value, where)
+    return members
 
 
 def _scalar_of(node: "yaml.Node", where: str) -> JsonValue:
@@ -273,18 +273,18 @@ def _scalar_of(node: "yaml.Node", where: str) -> JsonValue:
     if kind in _TEXT_KINDS:
         return node.value
     if kind not in _CONSTRUCTED_KINDS:
-        _complain(where, f"the tag {node.tag!r} is not allowed", line=_line_of(node))
+        _fail(where, f"the tag {node.tag!r} is not allowed", line=_line_of(node))
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except ValueError as error:
-        _complain(where, str(error), line=_line_of(node))
+        _fail(where, str(error), line=_line_of(node))
 
 
 _TEXT_KINDS: Final = frozenset({"str", "timestamp", "value", "merge"})
 _CONSTRUCTED_KINDS: Final = frozenset({"null", "bool", "int", "float"})
 
 
-def _line_at(root: "yaml.Node", path: str, what: str) -> int:
+def _line_at(root: "yaml.Node", path: str, problem: str) -> int:
     """The line of the node a decoder complains about, or of the key it does not know."""
     node = root
     for key, index in _STEP.findall(path):
@@ -292,7 +292,7 @@ def _line_at(root: "yaml.Node", path: str, what: str) -> int:
         if step is None:
             break
         node = step
-    unknown = re.search(r"unknown field `(.*)`", what)
+    unknown = re.search(r"unknown field `(.*)`", problem)
     if unknown is not None:
         node = next(_keys(node, unknown[1]), node)
     return _line_of(node)
@@ -313,6 +313,6 @@ def _keys(node: Any, key: str) -> Iterator[Any]:
     yield from (name for name, _ in node.value if name.value == key)
 
 
-def _complain(where: str, reason: str, *, line: int | None = None) -> NoReturn:
+def _fail(where: str, reason: str, *, line: int | None = None) -> NoReturn:
     place = where if line is None else f"{where}, line {line + 1}"
     raise ModelUnavailableError(f"the script cannot be used: {place}: {reason}", hint=_HINT)

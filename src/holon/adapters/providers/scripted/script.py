@@ -141,7 +141,7 @@ class Script(Record, frozen=True, kw_only=True):
 
 
 class ScriptLine(NamedTuple):
-    """The line that comes next, and the number of its round."""
+    """The next round of a script, and its number."""
 
     round: ScriptedRound
     number: int
@@ -201,8 +201,8 @@ def _has_words(message: ConversationMessage) -> bool:
     return isinstance(message, UserMessage) and bool(words_of(message))
 
 
-def _named_rule(script: Script, said: str) -> ScriptedRule | None:
-    return next((rule for rule in script.rules if rule.when and rule.when in said), None)
+def _named_rule(script: Script, text: str) -> ScriptedRule | None:
+    return next((rule for rule in script.rules if rule.when and rule.when in text), None)
 
 
 def _other_rounds(script: Script) -> tuple[ScriptedRound, ...]:
@@ -213,7 +213,7 @@ _SHOWN_CHARS_MAX: Final = 300
 
 
 class ShownPrompt(NamedTuple):
-    """What a request shows the model."""
+    """The parts of a request that the model sees."""
 
     system: str
     conversation: Sequence[ConversationMessage]
@@ -226,13 +226,13 @@ def unmet_by(expect: Expectation, shown: ShownPrompt) -> str | None:
 
 
 def _problems(expect: Expectation, shown: ShownPrompt) -> Iterator[str]:
-    said = _newest_words(shown.conversation)
+    newest = _newest_words(shown.conversation)
     for text in texts_of(expect.says):
-        if text not in said:
-            yield f"expected the newest user message to say {text!r}; shown: {_bounded(said)}"
+        if text not in newest:
+            yield f"expected the newest user message to say {text!r}; shown: {_bounded(newest)}"
     for text in texts_of(expect.not_says):
-        if text in said:
-            yield f"expected the newest user message not to say {text!r}; shown: {_bounded(said)}"
+        if text in newest:
+            yield f"expected the newest user message not to say {text!r}; shown: {_bounded(newest)}"
     for name in texts_of(expect.tools):
         if name not in shown.tools:
             yield f"expected the tool {name!r} to be offered; offered: {', '.join(shown.tools)}"

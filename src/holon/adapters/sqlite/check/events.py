@@ -94,7 +94,7 @@ class _Missing(NamedTuple):
 
 
 def check_admitted(facts: Facts) -> Iterator[Violation]:
-    """I1: whoever was told that a message is in finds it, or finds in the log how it ended."""
+    """I1: an acknowledged message has a row, or its end is in the log."""
     queues = list(_queues(facts))
     for queue in queues:
         for fault in _count_faults(queue):
@@ -103,11 +103,11 @@ def check_admitted(facts: Facts) -> Iterator[Violation]:
     if not missing:
         return
     pruning = {queue.agent_id: queue for queue in queues if queue.pruned_count}
-    told = _AdmissionEvidence(facts, missing)
+    evidence = _AdmissionEvidence(facts, missing)
     excused: list[str] = []
     for message_id, lost in sorted(missing.items()):
-        state = told.states.get(message_id)
-        owner = told.agents.get(message_id, lost.agent_id)
+        state = evidence.states.get(message_id)
+        owner = evidence.agents.get(message_id, lost.agent_id)
         if state is None and _may_be_pruned(lost, owner, pruning):
             excused.append(message_id)
         elif state is None or not is_end(Subject.MESSAGE, state):
@@ -122,12 +122,12 @@ def check_admitted(facts: Facts) -> Iterator[Violation]:
 
 
 def _queues(facts: Facts) -> Iterator[_Queue]:
-    told = {agent: (int(count), first) for agent, count, first in facts.texts(_TOLD)}
-    untold = {agent: int(count) for agent, count in facts.texts(_UNTOLD)}
+    logged = {agent: (int(count), first) for agent, count, first in facts.texts(_TOLD)}
+    unlogged = {agent: int(count) for agent, count in facts.texts(_UNTOLD)}
     queued = {agent: int(count) for agent, count in facts.texts(_QUEUED)}
     for agent_id, floor, queued_count, admitted_count in facts.texts(_QUEUES):
-        told_count, first = told.get(agent_id, (0, ""))
-        accounted = told_count + untold.get(agent_id, 0)
+        logged_count, first = logged.get(agent_id, (0, ""))
+        accounted = logged_count + unlogged.get(agent_id, 0)
         yield _Queue(
             agent_id=agent_id,
             floor=int(floor),
@@ -138,13 +138,13 @@ def _queues(facts: Facts) -> Iterator[_Queue]:
 
 
 def _count_faults(queue: _Queue) -> Iterator[str]:
-    """What nobody counts is never taken from the queue."""
-    counted, found = queue.queued
+    """Compare the counters with the rows: an uncounted message is never claimed."""
+    counted, actual = queue.queued
     if counted is None:
         yield "has no queue"
         return
-    if counted != found:
-        yield f"counts {counted} queued messages, but {found} are"
+    if counted != actual:
+        yield f"counts {counted} queued messages, but {actual} are"
     admitted, accounted = queue.admitted
     if admitted != accounted and (queue.floor == 0 or (admitted or 0) < accounted):
         yield f"counts {admitted} admitted messages, but {accounted} are known"
@@ -176,8 +176,8 @@ class _AdmissionEvidence:
                 events.setdefault(message_id, []).append(decode(text, Event))
             except DecodeError:
                 continue  # I6 says which event it is
-        for message_id, told in events.items():
-            state = fold(told).states.get((Subject.MESSAGE, message_id))
+        for message_id, message_events in events.items():
+            state = fold(message_events).states.get((Subject.MESSAGE, message_id))
             if state is not None:
                 self.states[message_id] = state
 
@@ -304,10 +304,10 @@ def check_logs(facts: Facts) -> Iterator[Violation]:
         log = _Log(agent_id, int(floor), int(last))
         folded = fold(log.events(events.take(agent_id)))
         rows = {(Subject(str(kind)), str(id_)): str(s) for _, kind, id_, s in states.take(agent_id)}
-        told = _LogComparison(log, folded, rows)
+        comparison = _LogComparison(log, folded, rows)
         yield from log.faults
-        yield from _late_moves(told)
-        yield from _differences(told)
+        yield from _late_moves(comparison)
+        yield from _differences(comparison)
     yield from facts.report(
         Invariant.LOG_IS_GAPLESS,
         """select agent_id, 'has ' || count(*) || ' events but no row of its own' from events
@@ -315,46 +315,46 @@ def check_logs(facts: Facts) -> Iterator[Violation]:
     )
 
 
-def _late_moves(told: _LogComparison) -> Iterator[Violation]:
-    """I3: what ended does not move again."""
-    for move, ended_as, place in told.folded.late:
+def _late_moves(comparison: _LogComparison) -> Iterator[Violation]:
+    """I3: an ended object does not change again."""
+    for move, ended_as, place in comparison.folded.late:
         yield Violation(
             invariant=Invariant.ENDS_ARE_FINAL,
-            subject=told.log.agent_id,
+            subject=comparison.log.agent_id,
             detail=f"{move.subject} {move.id} was {ended_as} and became {move.state}"
-            f" in event {told.log.seqs[place]}",
+            f" in event {comparison.log.seqs[place]}",
         )
 
 
-def _differences(told: _LogComparison) -> Iterator[Violation]:
-    """I6: the last the log says of an object is the state its row holds."""
-    folded, rows = told.folded.states, told.rows
-    if told.log.floor == 0:
+def _differences(comparison: _LogComparison) -> Iterator[Violation]:
+    """I6: the last state in the log equals the state of the row."""
+    folded, rows = comparison.folded.states, comparison.rows
+    if comparison.log.floor == 0:
         folded.setdefault((Subject.FOCUS, SELF), NO_FOCUS)
         folded.setdefault((Subject.ACTIVE_WORKSPACE, SELF), AT_HOME)
-    for key, said in folded.items():
-        if key not in rows and not _may_be_gone(key, said):
-            yield _difference(told, key, f"{said} in the log, but it has no row")
-        elif key in rows and rows[key] != said:
-            yield _difference(told, key, f"{said} in the log and {rows[key]} in its row")
-    if told.log.floor == 0:
+    for key, logged in folded.items():
+        if key not in rows and not _may_be_gone(key, logged):
+            yield _difference(comparison, key, f"{logged} in the log, but it has no row")
+        elif key in rows and rows[key] != logged:
+            yield _difference(comparison, key, f"{logged} in the log and {rows[key]} in its row")
+    if comparison.log.floor == 0:
         for key in rows.keys() - folded.keys():
-            yield _difference(told, key, f"{rows[key]} in its row, but no event tells of it")
+            yield _difference(comparison, key, f"{rows[key]} in its row, but no event tells of it")
 
 
-def _may_be_gone(key: Key, said: str) -> bool:
-    """Whether the row may be missing: the object has ended, or was let go of."""
+def _may_be_gone(key: Key, logged: str) -> bool:
+    """Whether the row may be missing: the object ended or was released."""
     if key[0] is Subject.WORKSPACE:
-        return said == DETACHED
+        return logged == DETACHED
     if key[0] is Subject.SKILL:
-        return said == DROPPED
-    return is_end(key[0], said) or key[0] is Subject.WORK_ITEM_REVISION  # told by WORK_ITEM
+        return logged == DROPPED
+    return is_end(key[0], logged) or key[0] is Subject.WORK_ITEM_REVISION  # told by WORK_ITEM
 
 
-def _difference(told: _LogComparison, key: Key, how: str) -> Violation:
+def _difference(comparison: _LogComparison, key: Key, how: str) -> Violation:
     subject, id_ = key
     return Violation(
         invariant=Invariant.LOG_GIVES_ROWS,
-        subject=told.log.agent_id,
+        subject=comparison.log.agent_id,
         detail=f"{subject}{f' {id_}' if id_ else ''} is {how}",
     )

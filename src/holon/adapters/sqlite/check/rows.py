@@ -41,8 +41,8 @@ FILE_FAULTS_SHOWN_MAX: Final = 20
 
 def check_file(facts: Facts) -> Iterator[Violation]:
     """What SQLite itself finds wrong with its pages and its foreign keys."""
-    found = facts.texts(f"pragma quick_check({FILE_FAULTS_SHOWN_MAX})")
-    for (complaint,) in found:
+    complaints = facts.texts(f"pragma quick_check({FILE_FAULTS_SHOWN_MAX})")
+    for (complaint,) in complaints:
         if complaint != "ok":
             yield _row_violation(Invariant.FILE_IS_SOUND, "pages", complaint)
     for child, rowid, parent, _ in islice(
@@ -157,22 +157,22 @@ def check_provenance(facts: Facts) -> Iterator[Violation]:
             yield _row_violation(Invariant.PROVENANCE_HOLDS, message_id, detail)
 
 
-def _provenance_faults(origin: str, door: str, authority: str, trust: str) -> Iterator[str]:
+def _provenance_faults(origin: str, context: str, authority: str, trust: str) -> Iterator[str]:
     """Yield what is wrong with one combination of labels, judged as kindly as the rules allow."""
     try:
-        given, admission = AuthorityClass(authority), AdmissionContext(door)
+        labelled, admission = AuthorityClass(authority), AdmissionContext(context)
         allowed = derive_authority(_ORIGINS[origin], admission)
     except (ValueError, KeyError):
-        yield f"the labels {origin}/{door}/{authority} are unknown"
+        yield f"the labels {origin}/{context}/{authority} are unknown"
         return
     if origin == "operator" and admission not in OPERATOR_CONTEXTS:
-        yield f"claims to be the operator, but came in by {door}"
+        yield f"claims to be the operator, but came in by {context}"
     if (origin, admission) == _SIGNED_BEFORE:
         allowed = AuthorityClass.INTEGRATION_SIGNAL
-    if _RANKS.index(given) > _RANKS.index(allowed):
-        yield f"{origin} by {door} is worth {allowed}, not {given}"
-    if trust != derive_trust(given):
-        yield f"has trust {trust} beside authority {given}"
+    if _RANKS.index(labelled) > _RANKS.index(allowed):
+        yield f"{origin} by {context} is worth {allowed}, not {labelled}"
+    if trust != derive_trust(labelled):
+        yield f"has trust {trust} beside authority {labelled}"
 
 
 def _row_violation(invariant: Invariant, subject: str, detail: str) -> Violation:

@@ -120,18 +120,18 @@ def _position_faults(log: TurnLog) -> Iterator[str]:
 
 def _pairing_faults(log: TurnLog, *, is_open: bool) -> Iterator[str]:
     rounds = [entry.data for entry in log.entries if isinstance(entry.data, AssistantRound)]
-    asked = {
+    tool_uses = {
         (spoken.round, position): use
         for spoken in rounds
         for position, use in enumerate(tool_uses_of(spoken.spoke.blocks))
     }
     calls = {(each.call.round, each.call.position): each for each in log.calls}
-    for place, use in asked.items():
+    for place, use in tool_uses.items():
         if place not in calls:
             yield f"{use.name} of round {place[0]} has no call"
         elif (calls[place].call.call_id, calls[place].call.name) != (use.call_id, use.name):
             yield f"{use.name} of round {place[0]} has the call of {calls[place].call.name}"
-    for place in calls.keys() - asked.keys():
+    for place in calls.keys() - tool_uses.keys():
         yield f"call {calls[place].call.effect_id} answers no tool use"
     last_round = rounds[-1].round if rounds else 0
     pending = [each.call for each in log.calls if each.receipt is None]

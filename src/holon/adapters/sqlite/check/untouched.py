@@ -25,6 +25,7 @@ from holon.adapters.sqlite.database.database_files import (
 )
 from holon.adapters.sqlite.database.error_mapping import not_a_holon_database
 from holon.adapters.sqlite.database.migrate import known_migrations
+from holon.adapters.sqlite.reads import SqliteReads
 from holon.model.errors import NotAHolonDatabaseError, SchemaTooNewError, StoreError
 
 _FLAGS: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -63,6 +64,14 @@ def open_untouched(path: Path) -> Iterator[apsw.Connection]:
         yield connection
     finally:
         connection.close()
+
+
+@contextmanager
+def untouched_reads(path: Path) -> Iterator[SqliteReads]:
+    """Yield the reads of a store on the database at `path`."""
+    with open_untouched(path) as connection:
+        connection.execute("commit")  # the reads begin a transaction of their own
+        yield SqliteReads(connection)
 
 
 def _connected(path: Path) -> apsw.Connection:
@@ -113,15 +122,15 @@ def _read_version(connection: apsw.Connection, path: Path) -> int:
 
 
 def _require_known(version: int, path: Path) -> None:
-    known = known_migrations()[-1].version
-    if version > known:
+    newest = known_migrations()[-1].version
+    if version > newest:
         raise SchemaTooNewError(
             f"the database at {path} has schema version {version}, and this Holon knows versions"
-            f" up to {known}; it was left as it is",
+            f" up to {newest}; it was left as it is",
             hint="use the Holon that wrote it",
         )
-    if version < known:
+    if version < newest:
         raise NotAHolonDatabaseError(
-            f"the database at {path} has schema version {version}; this Holon checks {known}",
+            f"the database at {path} has schema version {version}; this Holon checks {newest}",
             hint="start the host once, which brings the database up to date, then check again",
         )

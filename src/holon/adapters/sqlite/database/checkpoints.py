@@ -61,7 +61,7 @@ def truncate_log(connection: apsw.Connection, files: DatabaseFiles | None = None
 
 def _fold(connection: apsw.Connection, mode: int, files: DatabaseFiles | None) -> bool:
     try:
-        with nullcontext() if files is None else files.folding():
+        with nullcontext() if files is None else files.checkpointing():
             logged, folded = connection.wal_checkpoint(mode=mode)
             if files is not None and logged == folded:
                 files.logged(0)

@@ -43,7 +43,7 @@ _RECORD_BYTES: Final = 512  # always as many, so that overwriting one leaves not
 _RESTORE: Final = "or restore a backup with `holon restore`"
 
 
-class _Look(NamedTuple):
+class _FileStamp(NamedTuple):
     """One file at one moment."""
 
     device: int
@@ -51,7 +51,7 @@ class _Look(NamedTuple):
     size: int
     changed_ns: int
 
-    def is_same_file(self, other: "_Look | None") -> bool:
+    def is_same_file(self, other: "_FileStamp | None") -> bool:
         return other is not None and self[:2] == other[:2]
 
 
@@ -59,8 +59,8 @@ class _Record(msgspec.Struct, frozen=True, kw_only=True):
     """What the files were when we last wrote to them. Without `main` a checkpoint was under way."""
 
     boot: str
-    log: _Look
-    main: _Look | None = None
+    log: _FileStamp
+    main: _FileStamp | None = None
     frame_count: int = 0  # how much of the log is not folded back yet; as of the newest commit
     frame_bytes: int = 0
 
@@ -92,27 +92,27 @@ def require_not_lost(path: Path, home: Path) -> None:
     """Raise DatabaseMissingError when the database is gone and what belonged to it is not."""
     if _size(path):
         return
-    what = "is empty" if path.exists() else "is missing"
+    problem = "is empty" if path.exists() else "is missing"
     if _size(log_path(path)):
-        beside = f"its write-ahead log {log_path(path).name} is still there"
+        evidence = f"its write-ahead log {log_path(path).name} is still there"
     elif (agents := _agent_homes(home)) is not None:
-        beside = f"there are homes of agents in {agents}"
+        evidence = f"there are homes of agents in {agents}"
     else:
         return
     raise DatabaseMissingError(
-        f"the database at {path} {what}, but {beside}; nothing was changed",
+        f"the database at {path} {problem}, but {evidence}; nothing was changed",
         hint=f"put the database back, {_RESTORE}; to begin anew, move away what is still there",
     )
 
 
 def require_own_log(path: Path, record: Path) -> None:
     """Raise ForeignLogError when the log beside a database was written for another one."""
-    known, main, log = _recorded(record), _look(path), _look(log_path(path))
-    if known is None or known.main is None or main is None or log is None or not log.size:
+    recorded, main, log = _recorded(record), _stat(path), _stat(log_path(path))
+    if recorded is None or recorded.main is None or main is None or log is None or not log.size:
         return
-    if known.boot != boot_id() or not log.is_same_file(known.log) or main == known.main:
+    if recorded.boot != boot_id() or not log.is_same_file(recorded.log) or main == recorded.main:
         return
-    if _recorded(record) == known:  # or its owner takes a checkpoint just now, and is found next
+    if _recorded(record) == recorded:  # or its owner takes a checkpoint just now, and is found next
         raise ForeignLogError(
             f"the database at {path} was exchanged or changed while its write-ahead log stayed;"
             " nothing was changed",
@@ -123,36 +123,36 @@ def require_own_log(path: Path, record: Path) -> None:
 
 def require_log_kept(path: Path, record: Path) -> None:
     """Raise LogLostError when the log is gone or shorter than our last commit left it."""
-    known, log_bytes = _recorded(record), _size(log_path(path))
-    if known is None or not known.frame_count:
+    recorded, log_bytes = _recorded(record), _size(log_path(path))
+    if recorded is None or not recorded.frame_count:
         return
-    if log_bytes < _LOG_HEADER_BYTES + known.frame_count * known.frame_bytes:
-        what = "was cut" if log_bytes else "is gone"
-        _raise_if_lost(path, record, known, f"{what}: it had {known.frame_count} frames")
+    if log_bytes < _LOG_HEADER_BYTES + recorded.frame_count * recorded.frame_bytes:
+        problem = "was cut" if log_bytes else "is gone"
+        _raise_if_lost(path, record, recorded, f"{problem}: it had {recorded.frame_count} frames")
 
 
 def require_log_read(connection: apsw.Connection, path: Path, record: Path) -> None:
     """Raise LogLostError when SQLite reads less of the log than our last commit left in it."""
-    known = _recorded(record)
-    if known is None or not known.frame_count:
+    recorded = _recorded(record)
+    if recorded is None or not recorded.frame_count:
         return
     try:
         connection.execute("select count(*) from sqlite_schema").fetchall()  # or none is read yet
         read_count = max(0, _frames_read(connection))
     except apsw.BusyError:
         return  # it has an owner, which is found next
-    if read_count < known.frame_count:
-        what = f"is damaged: {read_count} of its {known.frame_count} frames can be read"
-        _raise_if_lost(path, record, known, what)
+    if read_count < recorded.frame_count:
+        problem = f"is damaged: {read_count} of its {recorded.frame_count} frames can be read"
+        _raise_if_lost(path, record, recorded, problem)
 
 
-def _raise_if_lost(path: Path, record: Path, known: _Record, what: str) -> None:
+def _raise_if_lost(path: Path, record: Path, recorded: _Record, problem: str) -> None:
     """Raise for a log that lacks commits, if they cannot be in the main file by now."""
-    if known.boot != boot_id() or known.main is None or _look(path) != known.main:
+    if recorded.boot != boot_id() or recorded.main is None or _stat(path) != recorded.main:
         return  # a checkpoint of another program may have taken them there
-    if _recorded(record) == known:  # or its owner takes a checkpoint just now, and is found next
+    if _recorded(record) == recorded:  # or its owner takes a checkpoint just now, and is found next
         raise LogLostError(
-            f"the write-ahead log of the database at {path} {what}; what was acknowledged there"
+            f"the write-ahead log of the database at {path} {problem}; what was acknowledged there"
             " is in no other place; nothing was changed",
             hint=f"put {log_path(path).name} back, {_RESTORE}; to go on without what is lost,"
             f" remove {record}",
@@ -208,14 +208,14 @@ def _frames_read(connection: apsw.Connection) -> int:
 
 def _commits_behind(log: Path, end: int, frame_bytes: int) -> int:
     """How many frames behind a place end a commit and are of the same log, not an older one."""
-    found = 0
+    count = 0
     with log.open("rb") as file:
         salts = file.read(_LOG_HEADER_BYTES)[16:24]
         file.seek(end)
         while len(header := file.read(_FRAME_HEADER_BYTES)) == _FRAME_HEADER_BYTES:
-            found += header[8:16] == salts and header[4:8] != bytes(4)
+            count += header[8:16] == salts and header[4:8] != bytes(4)
             file.seek(frame_bytes - _FRAME_HEADER_BYTES, os.SEEK_CUR)
-    return found
+    return count
 
 
 class DatabaseFiles:
@@ -232,9 +232,9 @@ class DatabaseFiles:
         self._log = log_path(path)
         self._index = path.with_name(f"{path.name}-shm")
         self._record = record
-        self._main_was = _look(path)
-        self._log_was = _look(self._log)
-        self._index_was = _look(self._index)
+        self._main_was = _stat(path)
+        self._log_was = _stat(self._log)
+        self._index_was = _stat(self._index)
         self._write_record()
 
     @property
@@ -259,9 +259,9 @@ class DatabaseFiles:
 
     def written(self) -> None:
         """Note how long the log has become by our own writing, before anybody is told of it."""
-        found = _look(self._log)
-        if found is not None and found.is_same_file(self._log_was):
-            self._log_was = found
+        stamp = _stat(self._log)
+        if stamp is not None and stamp.is_same_file(self._log_was):
+            self._log_was = stamp
         if self._frame_count != self._recorded_count:
             self._write_record()
 
@@ -271,7 +271,7 @@ class DatabaseFiles:
             self._record.unlink(missing_ok=True)
 
     @contextmanager
-    def folding(self) -> Iterator[None]:
+    def checkpointing(self) -> Iterator[None]:
         """Let the block write the log back into the main file."""
         self.require_ours()  # never into what another program has put there
         self._main_was, main = None, self._main_was
@@ -279,25 +279,25 @@ class DatabaseFiles:
         try:
             yield
         finally:
-            found = _look(self._path)
-            self._main_was = found if found is not None and found.is_same_file(main) else main
-            self._log_was = _look(self._log) or self._log_was
+            stamp = _stat(self._path)
+            self._main_was = stamp if stamp is not None and stamp.is_same_file(main) else main
+            self._log_was = _stat(self._log) or self._log_was
             self._write_record()
 
     def _fault(self) -> str | None:
-        main = _look(self._path)
+        main = _stat(self._path)
         if main is None:
             return f"the database at {self._path} was removed"
         if not main.is_same_file(self._main_was):
             return f"another file was put in the place of the database at {self._path}"
         if main != self._main_was:
             return f"another program has changed the database at {self._path}"
-        log = _look(self._log)
+        log = _stat(self._log)
         if log is None or not log.is_same_file(self._log_was):
             return f"the write-ahead log of the database at {self._path} was removed or exchanged"
         if self._log_was is not None and log.size < self._log_was.size:
             return f"another program has cut the write-ahead log of the database at {self._path}"
-        index = _look(self._index)
+        index = _stat(self._index)
         if index is None or not index.is_same_file(self._index_was):
             return f"the index {self._index.name} of {self._path} was removed or exchanged"
         return None
@@ -342,24 +342,24 @@ def _recorded(path: Path) -> _Record | None:
         os.close(handle)
 
 
-def _look(path: Path) -> _Look | None:
+def _stat(path: Path) -> _FileStamp | None:
     try:
-        found = os.lstat(path)
+        facts = os.lstat(path)
     except OSError:
         return None
-    return _Look(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return _FileStamp(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
 def _size(path: Path) -> int:
-    found = _look(path)
-    return 0 if found is None else found.size
+    stamp = _stat(path)
+    return 0 if stamp is None else stamp.size
 
 
 def _agent_homes(home: Path) -> Path | None:
     """Return the folder of the agents' homes when there is one; births leave hidden names there."""
     folder = home / "agents"
     try:
-        with os.scandir(folder) as found:
-            return folder if any(not each.name.startswith(".") for each in found) else None
+        with os.scandir(folder) as entries:
+            return folder if any(not each.name.startswith(".") for each in entries) else None
     except OSError:
         return None

@@ -115,8 +115,8 @@ class HomeLock:
     @property
     def place(self) -> FileIdentity:
         """The file that is locked."""
-        found = os.fstat(self._handle)
-        return FileIdentity(found.st_dev, found.st_ino)
+        facts = os.fstat(self._handle)
+        return FileIdentity(facts.st_dev, facts.st_ino)
 
     def restored(self) -> bool:
         """Whether the path had to be put back, since it named another file or none.
@@ -152,8 +152,8 @@ def _is_taken(handle: int, path: Path) -> bool:
     Raises BlockingIOError when another process has it.
     """
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    found = os.fstat(handle)
-    if place_of(path, follow=False) != FileIdentity(found.st_dev, found.st_ino):
+    facts = os.fstat(handle)
+    if place_of(path, follow=False) != FileIdentity(facts.st_dev, facts.st_ino):
         return False
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)

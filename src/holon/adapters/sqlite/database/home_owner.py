@@ -199,8 +199,8 @@ def _answers(connection: apsw.Connection) -> bool:
     return False
 
 
-def _in_use(path: Path, who: str) -> HomeInUseError:
+def _in_use(path: Path, owner: str) -> HomeInUseError:
     return HomeInUseError(
-        f"the home {path} is in use by {who}, although its lock file was removed or replaced",
+        f"the home {path} is in use by {owner}, although its lock file was removed or replaced",
         hint="stop that process first, or use another HOLON_HOME; nothing was changed",
     )

@@ -39,13 +39,15 @@ class Migration(NamedTuple):
 def known_migrations() -> tuple[Migration, ...]:
     """Return every migration this program carries, in order, numbered from 1 without a gap."""
     folder = Path(__file__).parents[1] / "migrations"
-    found = sorted(
+    migrations = sorted(
         Migration(int(match.group(1)), entry.read_text(encoding="utf-8"))
         for entry in folder.iterdir()
         if (match := _FILE_NAME.fullmatch(entry.name)) is not None
     )
-    assert [step.version for step in found] == list(range(1, len(found) + 1)), "a number is missing"
-    return tuple(found)
+    assert [step.version for step in migrations] == list(range(1, len(migrations) + 1)), (
+        "a number is missing"
+    )
+    return tuple(migrations)
 
 
 @cache
@@ -104,6 +106,12 @@ def begin_epoch(connection: apsw.Connection) -> None:
     )
 
 
+def epoch_of(connection: apsw.Connection) -> str:
+    """The timeline the numbers of the log belong to; there is one."""
+    ((epoch,),) = connection.execute("select epoch from log_epoch").fetchall()
+    return str(epoch)
+
+
 def apply_all(connection: apsw.Connection, steps: Sequence[Migration]) -> None:
     """Apply these steps, and note the version of the last: all of them, or none."""
     connection.execute("begin immediate")
@@ -152,10 +160,10 @@ def _is_cut_short(path: Path, header: bytes) -> bool:
 
 
 def _require_not_newer(version: int, path: Path) -> None:
-    known = known_migrations()[-1].version
-    if version > known:
+    newest = known_migrations()[-1].version
+    if version > newest:
         raise SchemaTooNewError(
             f"the database at {path} has schema version {version}, and this Holon knows versions"
-            f" up to {known}; it was left as it is",
+            f" up to {newest}; it was left as it is",
             hint="start the newer Holon that wrote it, or restore a backup from before the upgrade",
         )

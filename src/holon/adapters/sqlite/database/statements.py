@@ -39,13 +39,13 @@ def named_queries(family: str) -> Mapping[str, str]:
 def split_queries(text: str, *, family: str) -> Mapping[str, str]:
     """Return the named blocks of one file; a name given twice is a mistake in the file."""
     _, *parts = _NAME_LINE.split(text)
-    found: dict[str, str] = {}
+    queries: dict[str, str] = {}
     for name, block in zip(parts[::2], parts[1::2], strict=True):
-        if name in found:
+        if name in queries:
             raise ValueError(f"{family}.sql names {name} twice")
         lines = [line for line in block.splitlines() if not line.lstrip().startswith("--")]
-        found[name] = "\n".join(lines).strip().removesuffix(";")
-    return MappingProxyType(found)
+        queries[name] = "\n".join(lines).strip().removesuffix(";")
+    return MappingProxyType(queries)
 
 
 def number(value: object) -> int:
@@ -174,6 +174,6 @@ class ReadSession:
             yield
 
 
-def at_most(limit: int, most: int) -> int:
+def at_most(limit: int, maximum: int) -> int:
     """Return a limit the database may be given: to SQLite a negative one means no limit at all."""
-    return max(0, min(limit, most))
+    return max(0, min(limit, maximum))

@@ -47,14 +47,14 @@ def projected(text: str) -> str:
 
 def query_words(text: str) -> QueryWords | None:
     """Return the words of a query, or nothing when it has none."""
-    found: dict[str, None] = {}
+    words: dict[str, None] = {}
     for word in _patterns().word.findall(text):
         for part in _parts(word):
-            if len(found) < MEMORY_QUERY_WORDS_COUNT_MAX:
-                found[part] = None
-    if not found:
+            if len(words) < MEMORY_QUERY_WORDS_COUNT_MAX:
+                words[part] = None
+    if not words:
         return None
-    return QueryWords(tuple(_quoted(part) for part in found), tuple(found))
+    return QueryWords(tuple(_quoted(part) for part in words), tuple(words))
 
 
 def _pairs(match: re.Match[str]) -> str:

@@ -51,7 +51,7 @@ from holon.ports.memory import IndexLostError, IndexUpdate, MemoryIndexError
 _METADATA: Final = msgspec.json.Decoder(dict[str, str])
 
 
-class FoundRow(NamedTuple):
+class DocumentRow(NamedTuple):
     """The columns of every query for documents."""
 
     rank: float
@@ -107,7 +107,7 @@ def row_values(document: MemoryDocument, *, digest: str) -> DocumentValues:
 
 def hit_of(row: Row, *, snippet: str) -> MemoryHit:
     """Return a row as a search result."""
-    found = FoundRow._make(row)
+    document = DocumentRow._make(row)
     text = text_of(row, chars_max=1)
     return MemoryHit(
         kind=text.kind.value,
@@ -116,7 +116,7 @@ def hit_of(row: Row, *, snippet: str) -> MemoryHit:
         agent_id=text.agent_id,
         title=text.title,
         snippet=snippet,
-        score=round(-found.rank, 6),
+        score=round(-document.rank, 6),
         updated_at=text.updated_at,
         authority_class=text.authority_class,
         workspace_id=text.workspace_id,
@@ -127,22 +127,22 @@ def hit_of(row: Row, *, snippet: str) -> MemoryHit:
 
 def text_of(row: Row, *, chars_max: int) -> MemoryText:
     """Return a row with its exact text, within a bound."""
-    found = FoundRow._make(row)
-    workspace_id = found.workspace_id
+    document = DocumentRow._make(row)
+    workspace_id = document.workspace_id
     try:
         return MemoryText(
-            kind=MemoryKind(found.kind),
-            source_ref=found.source_ref,
-            scope_kind=ScopeKind(found.scope_kind),
-            agent_id=AgentId(found.agent_id),
-            title=found.title,
-            updated_at=from_micros(found.updated_at),
-            authority_class=AuthorityClass(found.authority_class),
-            content=found.body[:chars_max],
-            truncated=len(found.body) > chars_max,
+            kind=MemoryKind(document.kind),
+            source_ref=document.source_ref,
+            scope_kind=ScopeKind(document.scope_kind),
+            agent_id=AgentId(document.agent_id),
+            title=document.title,
+            updated_at=from_micros(document.updated_at),
+            authority_class=AuthorityClass(document.authority_class),
+            content=document.body[:chars_max],
+            truncated=len(document.body) > chars_max,
             workspace_id=None if workspace_id is None else WorkspaceId(workspace_id),
-            source_path=found.source_path,
-            metadata=_METADATA.decode(found.metadata),
+            source_path=document.source_path,
+            metadata=_METADATA.decode(document.metadata),
         )
     except (ValueError, OverflowError, msgspec.DecodeError) as damage:
         raise DamagedIndexError(f"a row cannot be read: {damage}") from damage
@@ -165,16 +165,16 @@ def search(
     words = query_words(query)
     if words is None:
         return []
-    found = _look(connection, words.every(), scope, limit=limit)
-    if len(found) < limit and len(words.quoted) > 1:
-        known = {row[1] for row in found}
-        more = _look_a_while(connection, words, scope, limit=limit)
-        found = [*found, *(row for row in more if row[1] not in known)][:limit]
+    rows = _search_all_words(connection, words.every(), scope, limit=limit)
+    if len(rows) < limit and len(words.quoted) > 1:
+        refs = {row[1] for row in rows}
+        more = _search_some_words(connection, words, scope, limit=limit)
+        rows = [*rows, *(row for row in more if row[1] not in refs)][:limit]
     shown = _shown_pattern(words)
-    return [hit_of(row, snippet=_snippet(FoundRow._make(row).body, shown)) for row in found]
+    return [hit_of(row, snippet=_snippet(DocumentRow._make(row).body, shown)) for row in rows]
 
 
-def _look(
+def _search_all_words(
     connection: apsw.Connection, expression: str, scope: MemoryScope, *, limit: int
 ) -> list[Row]:
     sql = named_queries("memory_index")["search"]
@@ -183,7 +183,7 @@ def _look(
     return connection.execute(sql, parameters).fetchall()
 
 
-def _look_a_while(
+def _search_some_words(
     connection: apsw.Connection, words: QueryWords, scope: MemoryScope, *, limit: int
 ) -> list[Row]:
     # The time this thread has worked, not the time that has passed: a busy machine finds as much.
@@ -191,7 +191,7 @@ def _look_a_while(
     connection.set_progress_handler(lambda: time.thread_time_ns() > until_ns, _STEPS_BETWEEN_LOOKS)
     try:
         rare = [word for word in words.quoted if _is_rare(connection, word)]
-        return _look(connection, " OR ".join(rare or words.quoted), scope, limit=limit)
+        return _search_all_words(connection, " OR ".join(rare or words.quoted), scope, limit=limit)
     except apsw.InterruptError:
         return []  # what has every word was found before
     finally:
@@ -254,11 +254,11 @@ class SqliteMemoryIndex:
         """Return the sha256 of the bodies that are held under these references."""
 
         def read(connection: apsw.Connection) -> dict[str, str]:
-            found: dict[str, str] = {}
+            digests_by_ref: dict[str, str] = {}
             for ref in source_refs:
                 for (digest,) in connection.execute(self._sql["digest"], (ref,)).fetchall():
-                    found[ref] = str(digest)
-            return found
+                    digests_by_ref[ref] = str(digest)
+            return digests_by_ref
 
         return await self._run(read)
 
@@ -285,7 +285,7 @@ class SqliteMemoryIndex:
         """Replace documents, and remember how far the feeding has come."""
         await self._run(lambda connection: _apply(connection, update))
 
-    async def begin_anew(self, reason: str) -> None:
+    async def clear_for_rebuild(self, reason: str) -> None:
         """Throw everything away; the index is marked until it is whole."""
 
         def remake() -> None:

@@ -18,26 +18,26 @@ class SqliteMemoryIndexes:
     is_kept = True
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, SqliteMemoryIndex] = OrderedDict()
+        self._open: OrderedDict[str, SqliteMemoryIndex] = OrderedDict()
 
     def of(self, agent_home: str) -> "SqliteMemoryIndex":
         """Return the index that lies in an agent's home."""
         from holon.adapters.sqlite.memory_index.index import SqliteMemoryIndex  # most runs use none
 
-        found = self._kept.pop(agent_home, None) or SqliteMemoryIndex(agent_home)
-        self._kept[agent_home] = found
-        if len(self._kept) > MEMORY_INDEXES_OPEN_COUNT_MAX:
+        index = self._open.pop(agent_home, None) or SqliteMemoryIndex(agent_home)
+        self._open[agent_home] = index
+        if len(self._open) > MEMORY_INDEXES_OPEN_COUNT_MAX:
             self._drop_oldest()
-        return found
+        return index
 
     def _drop_oldest(self) -> None:
         """Forget one that nobody uses; its connection closes when it is collected."""
-        idle = next((home for home, each in self._kept.items() if not each.is_busy), None)
+        idle = next((home for home, each in self._open.items() if not each.is_busy), None)
         if idle is not None:
-            del self._kept[idle]
+            del self._open[idle]
 
     async def close(self) -> None:
         """Let go of every file."""
-        for index in self._kept.values():
+        for index in self._open.values():
             await index.close()
-        self._kept.clear()
+        self._open.clear()

@@ -35,7 +35,7 @@ class Served:
         return Reply(status=200)
 
 
-def knows(head: RequestHead) -> bool:
+def is_authenticated(head: RequestHead) -> bool:
     return head.value(b"authorization") == b"Bearer right"
 
 
@@ -111,7 +111,9 @@ async def served_to(
     client, server = socket.socketpair()
     served, peer = Served(), Peer(socket_kind=socket_kind, address="peer")
     stream = SocketStream(server)
-    connection = Connection(stream, peer, served.answer, share=share, knows=knows)
+    connection = Connection(
+        stream, peer, served.answer, fair_queue=share, is_authenticated=is_authenticated
+    )
     with client, server:
         async with anyio.create_task_group() as serving:
             serving.start_soon(connection.serve)

@@ -2,9 +2,6 @@
 
 import pytest
 
-from holon.adapters.sqlite.database.statements import named_queries
-from holon.adapters.sqlite.reads import SqliteReads
-from holon.adapters.sqlite.writer.commit_writer import CommitWriter
 from holon.decide.events.audit import audited
 from holon.model.agents import IdentityStatus
 from holon.model.commits import (
@@ -23,10 +20,10 @@ from holon.model.commits import (
     PutWorkItem,
     QueueMessage,
 )
-from holon.model.errors import StoreError
 from holon.model.tasks import TaskStatus
 from holon.model.work import WorkItemState
-from tests.adapters.sqlite.raw_rows import a_writer, apply
+from holon.ports.store import Store
+from tests.contract.store.steps import make
 from tests.support.builders import (
     MAIN,
     a_commit,
@@ -42,7 +39,11 @@ from tests.support.builders import (
 )
 
 QUEUED = QueueMessage(message=a_message())
+
+
 CLAIMED = ClaimMessage(agent_id=MAIN, message_id=a_message().id, generation=1, passed_over=0)
+
+
 UNFINISHED: dict[str, tuple[Change, ...]] = {
     "a queued message": (QUEUED,),
     "a claimed message": (QUEUED, CLAIMED),
@@ -56,45 +57,37 @@ UNFINISHED: dict[str, tuple[Change, ...]] = {
 }
 
 
-def archive(writer: CommitWriter, commit_id: str = "archive:main") -> CommitOutcome | StoreError:
+async def archive(store: Store, commit_id: str = "archive:main") -> CommitOutcome:
     commit = a_commit(commit_id, ArchiveAgent(agent_id=MAIN, reason="over"))
-    (outcome,) = writer.apply_group([audited(commit)]).results
-    return outcome
+    return await store.apply(audited(commit))
 
 
 @pytest.mark.requirement("run-once:agent-ends-with-its-run")
 @pytest.mark.parametrize("changes", UNFINISHED.values(), ids=UNFINISHED)
-async def test_an_agent_with_something_left_stays_in_use(changes: tuple[Change, ...]) -> None:
-    connection, writer = a_writer()
-    apply(writer, "birth", an_agent(), *changes)
-    events = connection.execute("select count(*) from events").fetchall()
-    assert archive(writer) == ConstraintRefused(constraint="agents_archived_owe_nothing")
-    state = await SqliteReads(connection).agents.agent(MAIN)
+async def test_an_agent_with_something_left_stays_in_use(
+    store: Store, changes: tuple[Change, ...]
+) -> None:
+    await make(store, *changes)
+    bounds = await store.reads.events.event_bounds(MAIN)
+    assert await archive(store) == ConstraintRefused(constraint="agents_archived_owe_nothing")
+    state = await store.reads.agents.agent(MAIN)
     assert state is not None
     assert state.identity.status is IdentityStatus.ACTIVE
-    assert connection.execute("select count(*) from events").fetchall() == events
+    assert await store.reads.events.event_bounds(MAIN) == bounds
 
 
 @pytest.mark.requirement("run-once:agent-ends-with-its-run")
-async def test_an_archived_agent_is_kept_for_good_and_not_counted() -> None:
-    connection, writer = a_writer()
-    reads = SqliteReads(connection)
+async def test_an_archived_agent_is_kept_for_good_and_not_counted(store: Store) -> None:
     done = a_work_item(state=WorkItemState.COMPLETED)
     finished = (CreateTask(task=a_task(status=TaskStatus.COMPLETED)), PutWorkItem(item=done))
-    apply(writer, "birth", an_agent(), an_agent("other"), *finished)
-    assert await reads.agents.agent_count(limit=9) == 2
-    assert archive(writer) == Applied()
-    assert archive(writer) == Applied(replayed=True)
-    assert isinstance(archive(writer, "again"), ConstraintRefused)
-    state = await reads.agents.agent(MAIN)
+    await make(store, an_agent("other"), *finished)
+    assert await store.reads.agents.agent_count(limit=9) == 2
+    assert await store.reads.agents.agent_count(limit=1) == 1, "counting stops there"
+    assert await archive(store) == Applied()
+    assert await archive(store) == Applied(replayed=True)
+    assert isinstance(await archive(store, "again"), ConstraintRefused)
+    state = await store.reads.agents.agent(MAIN)
     assert state is not None
     assert (state.identity.agent_id, state.identity.status) == (MAIN, IdentityStatus.ARCHIVED)
-    assert await reads.agents.agent_count(limit=9) == 1
-    assert await reads.tasks.task(a_task().id) is not None
-
-
-def test_counting_agents_passes_over_archived_ones_without_walking_them() -> None:
-    connection, _ = a_writer()
-    counting = named_queries("reads_usage")["agent_count"]
-    plan = connection.execute(f"explain query plan {counting}", (9,)).fetchall()
-    assert any("agents_in_use" in str(step[-1]) for step in plan)
+    assert await store.reads.agents.agent_count(limit=9) == 1
+    assert await store.reads.tasks.task(a_task().id) is not None

@@ -1,22 +1,22 @@
-"""What deliveries leave behind: the fold in SQL and the fold of the rules are one."""
+"""What deliveries leave behind: a store folds hints exactly as the rules fold them."""
 
 from typing import Final
 
 import msgspec
 import pytest
 
-from holon.adapters.sqlite.writer.commit_writer import CommitWriter
 from holon.decide.wake.hints import Coalesce, decide_wake
 from holon.model.agents import AgentStatus
-from holon.model.commits import CreateTrigger, DeliverTrigger
+from holon.model.commits import CreateTrigger, DeliverTrigger, TakeWakeHints
 from holon.model.values import JsonValue, WaitId, later
 from holon.model.wake import TriggerDeliveryMode, WakeDisposition, WakeHint
-from holon.wire.codec import decode
-from tests.adapters.sqlite.raw_rows import apply
-from tests.support.builders import MAIN, START, a_trigger, an_agent
-from tests.support.memory_store import memory_connection
+from holon.ports.store import Store
+from tests.contract.store.steps import make
+from tests.support.builders import MAIN, START, a_trigger
 
 vary = msgspec.structs.replace
+
+
 BARE: Final = WakeHint(
     agent_id=MAIN,
     source_key="trigger:trig_1",
@@ -24,6 +24,8 @@ BARE: Final = WakeHint(
     created_at=START,
     updated_at=START,
 )
+
+
 HINTS: Final[dict[str, WakeHint]] = {
     "nothing": BARE,
     "JSON": vary(BARE, body='{"a":1}', content_type="application/json"),
@@ -51,25 +53,27 @@ HINTS: Final[dict[str, WakeHint]] = {
     ),
     "other labels": vary(BARE, source="mail", correlation_id="c2"),
 }
+
+
 EMPTY: Final[tuple[JsonValue, ...]] = (0, False, "", [], {})
 
 
-def kept_of(*hints: WakeHint) -> WakeHint:
-    """What the table keeps of deliveries that came one after the other."""
-    connection = memory_connection()
-    writer = CommitWriter(connection)
-    apply(writer, "birth", an_agent(), CreateTrigger(trigger=a_trigger()))
-    for number, hint in enumerate(hints):
-        delivery = DeliverTrigger(
-            hint=hint,
-            external_trigger_id=a_trigger().external_trigger_id,
-            epoch=1,
-            disposition=WakeDisposition.COALESCED,
+async def kept_of(store: Store, *hints: WakeHint) -> WakeHint:
+    """What a store keeps of deliveries that came one after the other, once it was taken."""
+    for hint in hints:
+        await make(
+            store,
+            DeliverTrigger(
+                hint=hint,
+                external_trigger_id=a_trigger().external_trigger_id,
+                epoch=1,
+                disposition=WakeDisposition.COALESCED,
+            ),
         )
-        apply(writer, f"deliver:{number}", delivery)
-    ((record, revision),) = connection.execute("select record, revision from wake_hints").fetchall()
-    kept = decode(str(record).encode(), WakeHint)
-    assert kept.revision == revision
+    snapshot = await store.reads.agents.snapshot(MAIN, now=START)
+    assert snapshot is not None
+    (kept,) = snapshot.hints
+    await make(store, TakeWakeHints(agent_id=MAIN, source_keys=(kept.source_key,)))
     return kept
 
 
@@ -93,22 +97,25 @@ def at_moments(*hints: WakeHint) -> tuple[WakeHint, ...]:
 
 
 @pytest.mark.requirement("triggers:coalesce")
-@pytest.mark.parametrize("second", HINTS)
 @pytest.mark.parametrize("first", HINTS)
-def test_a_delivery_folds_in_the_table_as_the_rules_fold_it(first: str, second: str) -> None:
-    pair = at_moments(HINTS[first], HINTS[second])
-    assert kept_of(*pair) == folded(*pair)
+async def test_a_delivery_folds_in_a_store_as_the_rules_fold_it(store: Store, first: str) -> None:
+    await make(store, CreateTrigger(trigger=a_trigger()))
+    for second in HINTS:
+        pair = at_moments(HINTS[first], HINTS[second])
+        assert await kept_of(store, *pair) == folded(*pair), second
 
 
 @pytest.mark.requirement("triggers:coalesce")
-def test_a_long_burst_folds_in_the_table_as_the_rules_fold_it() -> None:
+async def test_a_long_burst_folds_in_a_store_as_the_rules_fold_it(store: Store) -> None:
+    await make(store, CreateTrigger(trigger=a_trigger()))
     burst = at_moments(*HINTS.values(), *reversed(HINTS.values()))
-    assert kept_of(*burst) == folded(*burst)
+    assert await kept_of(store, *burst) == folded(*burst)
 
 
 @pytest.mark.parametrize("body", EMPTY, ids=repr)
-def test_an_empty_body_replaces_another_in_the_table_too(body: JsonValue) -> None:
+async def test_an_empty_body_replaces_another_in_a_store_too(store: Store, body: JsonValue) -> None:
+    await make(store, CreateTrigger(trigger=a_trigger()))
     pair = at_moments(HINTS["JSON"], vary(BARE, body=body))
-    kept = kept_of(*pair)
+    kept = await kept_of(store, *pair)
     assert (kept.body, kept.content_type) == (body, None)
     assert kept == folded(*pair)
