@@ -204,7 +204,7 @@ def test_a_brief_at_hand_gives_its_first_line_and_its_text() -> None:
             "Model requested tools: ExecCommand, ReadFile",
         ),
         (a_spoken_round(calls=2), "Model requested 2 tools"),
-        (a_spoken_round(), "Model round 3 ended without words"),
+        (a_spoken_round(), "Model round 3 ended without text"),
     ],
 )
 def test_a_round_says_whether_it_spoke_or_asked_for_tools(

@@ -63,14 +63,14 @@ class GetWorkItem:
     @leniently(*ITEM_ALIASES)
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Read the item."""
-        asked = decode_arguments(arguments, GetWorkItemArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        item = await own_item(asked.work_item_id, scene, ports)
+        request = decode_arguments(arguments, GetWorkItemArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        item = await own_item(request.work_item_id, scene, ports)
         if isinstance(item, ToolExecution):
             return item
         seen, notes = await seen_now(item, await ports.reads.wake.item_waits(item.id), scene, ports)
-        view = work_item_view(seen, include_todo_list=asked.include_todo_list)
+        view = work_item_view(seen, include_todo_list=request.include_todo_list)
         return ToolExecution(outcome=ToolOk(result={"work_item": view}, notes=notes))
 
 
@@ -119,28 +119,28 @@ class ListWorkItems:
     @leniently(("status", "filter"), ("state", "filter"), ("count", "limit"))
     async def run(self, arguments: JsonValue, scene: ToolScene, ports: ToolPorts) -> ToolExecution:
         """Read the items."""
-        asked = decode_arguments(arguments, ListWorkItemsArguments)
-        if isinstance(asked, ToolExecution):
-            return asked
-        found = await _listing(asked, scene, ports)
+        request = decode_arguments(arguments, ListWorkItemsArguments)
+        if isinstance(request, ToolExecution):
+            return request
+        listing = await _listing(request, scene, ports)
         views: list[JsonValue] = []
-        for seen in found.shown:
+        for seen in listing.shown:
             look = await look_at_plan(
                 seen.item, ports.files, agent_home=scene.agent_home, now=scene.now
             )
             views.append(
                 work_item_view(
                     msgspec.structs.replace(seen, plan=look.artifact),
-                    include_todo_list=asked.include_todo_list,
+                    include_todo_list=request.include_todo_list,
                     preview_chars_max=PLAN_PREVIEW_LISTED_CHARS_MAX,
                 )
             )
         result: JsonValue = {
-            "filter": asked.filter.value,
+            "filter": request.filter.value,
             "work_items": views,
-            "omitted_count": found.total_count - len(views),
+            "omitted_count": listing.total_count - len(views),
         }
-        return ToolExecution(outcome=ToolOk(result=result, notes=found.notes))
+        return ToolExecution(outcome=ToolOk(result=result, notes=listing.notes))
 
 
 class _Listing(Record, frozen=True, kw_only=True):
@@ -151,14 +151,14 @@ class _Listing(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-async def _listing(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Listing:
-    match asked.filter:
+async def _listing(request: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Listing:
+    match request.filter:
         case WorkItemFilter.OPEN:
-            return await _listed(asked.limit, scene, ports, completed=False)
+            return await _listed(request.limit, scene, ports, completed=False)
         case WorkItemFilter.ALL:
-            return await _listed(asked.limit, scene, ports, completed=True)
+            return await _listed(request.limit, scene, ports, completed=True)
         case WorkItemFilter.COMPLETED:
-            ended = await ports.reads.work.completed_items(scene.agent_id, limit=asked.limit)
+            ended = await ports.reads.work.completed_items(scene.agent_id, limit=request.limit)
             counts = await ports.reads.work.work_item_counts(scene.agent_id)
             shown = tuple(Seen(item=item) for item in ended)
             return _Listing(shown=shown, total_count=counts.completed_count)
@@ -169,9 +169,9 @@ async def _listing(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolP
             | WorkItemFilter.WAITING_FOR_OPERATOR
             | WorkItemFilter.RUNNABLE
         ):
-            return await _searched(asked, scene, ports)
+            return await _searched(request, scene, ports)
         case _:
-            assert_never(asked.filter)
+            assert_never(request.filter)
 
 
 async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: bool) -> _Listing:
@@ -186,13 +186,15 @@ async def _listed(limit: int, scene: ToolScene, ports: ToolPorts, *, completed: 
     return _Listing(shown=shown, total_count=counts.open_count + counts.completed_count)
 
 
-async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts) -> _Listing:
+async def _searched(
+    request: ListWorkItemsArguments, scene: ToolScene, ports: ToolPorts
+) -> _Listing:
     searched = await _open_items(WORK_ITEMS_SEARCHED_COUNT_MAX, scene, ports)
-    wanted = tuple(seen for seen in searched if _is_wanted(seen, asked.filter))
+    wanted = tuple(seen for seen in searched if _is_wanted(seen, request.filter))
     counts = await ports.reads.work.work_item_counts(scene.agent_id)
     note = f"only the oldest {len(searched)} open items were searched; there are more"
     return _Listing(
-        shown=wanted[: asked.limit],
+        shown=wanted[: request.limit],
         total_count=len(wanted),
         notes=(note,) if counts.open_count > len(searched) else (),
     )
@@ -200,8 +202,8 @@ async def _searched(asked: ListWorkItemsArguments, scene: ToolScene, ports: Tool
 
 async def _open_items(limit: int, scene: ToolScene, ports: ToolPorts) -> tuple[Seen, ...]:
     focus = await focus_of(scene, ports)
-    found = await ports.reads.work.open_items(scene.agent_id, limit=limit)
-    return tuple(Seen(item=each.item, waits=each.waits, focus=focus) for each in found)
+    items = await ports.reads.work.open_items(scene.agent_id, limit=limit)
+    return tuple(Seen(item=each.item, waits=each.waits, focus=focus) for each in items)
 
 
 def _is_wanted(seen: Seen, wanted: WorkItemFilter) -> bool:
