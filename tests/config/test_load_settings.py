@@ -253,7 +253,7 @@ def test_a_small_maximum_alone_also_bounds_what_is_usually_shown(tmp_path: Path)
 
 def test_exchanges_are_recorded_or_played_back_but_not_both(tmp_path: Path) -> None:
     environ = {"HOLON_PROVIDER_RECORD": "/a", "HOLON_PROVIDER_REPLAY": "/b"}
-    with pytest.raises(BadSettingError, match="cannot be recorded .* at the same time"):
+    with pytest.raises(BadSettingError, match=r"cannot be recorded .* at the same time"):
         load_settings(tmp_path, environ)
 
 
