@@ -323,10 +323,10 @@ def disk(*, blocks: int, files: int, files_free: int) -> os.statvfs_result:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (disk(blocks=3, files=9, files_free=9), "ready, and the disk of .*/h is full"),
-        (disk(blocks=9_999, files=9, files_free=0), "ready, and the disk of .*/h is full"),
-        (disk(blocks=9_999, files=0, files_free=0), "ready$"),
-        (disk(blocks=9_999, files=9, files_free=9), "ready$"),
+        (disk(blocks=3, files=9, files_free=9), "startup, and the disk of .*/h is full"),
+        (disk(blocks=9_999, files=9, files_free=0), "startup, and the disk of .*/h is full"),
+        (disk(blocks=9_999, files=0, files_free=0), "startup$"),
+        (disk(blocks=9_999, files=9, files_free=9), "startup$"),
     ],
 )
 def test_a_start_that_failed_on_a_full_disk_says_so(
@@ -334,7 +334,7 @@ def test_a_start_that_failed_on_a_full_disk_says_so(
 ) -> None:
     monkeypatch.setattr(os, "statvfs", lambda _path: found)
     monkeypatch.setattr(start_stop, "launch_arguments", lambda *_: ["/bin/false"])
-    with pytest.raises(DaemonError, match=f"it ended before it was {said}"):
+    with pytest.raises(DaemonError, match=f"it ended during {said}"):
         daemon_of(run).start()
 
 

@@ -57,7 +57,7 @@ def test_who_knocks_when_no_handle_is_left_is_served_once_there_is(folder: Path)
         lowest_free = 1 + max(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, hard))
         with knock(served):
-            until(lambda: "connections have to wait: Too many open files" in world.said())
+            until(lambda: "accepting connections is paused: Too many open files" in world.said())
             assert served.is_alive()
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (before, hard))
         served.prompt("hello")

@@ -29,7 +29,7 @@ async def test_a_route_that_takes_nothing_says_so(server: ControlServer, body: b
     answer = await server.operator.send("POST", STOP, body=body, headers=[JSON])
     said = answer.json()
     assert (answer.status, said["code"]) == (400, "body_not_taken")
-    assert said["error"] == "this route takes no body"
+    assert said["error"] == "this route accepts no body"
     assert "{}" in said["hint"]
     agent = await server.host.reads.agents.agent(MAIN)
     assert agent is not None

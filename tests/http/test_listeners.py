@@ -129,7 +129,7 @@ async def test_who_knocks_while_no_handle_is_left_is_let_in_later(
                 await warned.heard.wait()
             answer = await anyio.to_thread.run_sync(answer_to, client)
     assert answer.endswith(b"welcome")
-    assert warned.said == ["connections have to wait: Too many open files"]
+    assert warned.said == ["accepting connections is paused: Too many open files"]
 
 
 async def test_a_peer_that_breaks_off_before_it_is_let_in_harms_nobody() -> None:

@@ -76,7 +76,7 @@ async def test_refused_requests_become_one_line_a_minute(files: RunFiles) -> Non
                 await anyio.wait_all_tasks_blocked()
             beside.cancel_scope.cancel()
     [line] = lines_of(files)
-    assert line["message"] == "requests were turned away: 5000 with 401, 2 with 404"
+    assert line["message"] == "requests were refused: 5000 with 401, 2 with 404"
     assert (line["count"], line["level"]) == (5_002, "info")
 
 
