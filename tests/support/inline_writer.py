@@ -15,7 +15,7 @@ import apsw
 
 from holon.adapters.sqlite.writer.commit_writer import CommitWriter, Result
 from holon.model.commits import AuditedCommit, CommitOutcome
-from holon.model.errors import StoreBrokenError, StoreError, StoreFullError
+from holon.model.errors import StoreBrokenError, StoreClosedError, StoreError, StoreFullError
 from holon.model.values import AgentId
 from holon.ports.store import CommitObserver
 from tests.support.manual_clock import ManualClock
@@ -86,6 +86,7 @@ class InlineWriter:
         self._waiting: list[tuple[AuditedCommit, InlineTicket]] = []
         self._observers: list[CommitObserver] = []
         self._under_way = False
+        self._is_closed = False
         self.on_group: Callable[[list[AuditedCommit], list[Result]], None] | None = None
 
     @property
@@ -103,6 +104,8 @@ class InlineWriter:
 
     def submit(self, commit: AuditedCommit) -> InlineTicket:
         """Queue a commit; the group it falls into is written soon."""
+        if self._is_closed:
+            raise StoreClosedError("the store is closed")
         ticket = InlineTicket()
         self._waiting.append((commit, ticket))
         if not self._under_way:
@@ -161,4 +164,5 @@ class InlineWriter:
         self._observers.append(observer)
 
     async def close(self) -> None:
-        """Nothing to let go of: the connection belongs to the world."""
+        """Take nothing more; the connection belongs to the world."""
+        self._is_closed = True

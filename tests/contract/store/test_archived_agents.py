@@ -5,6 +5,7 @@ import pytest
 from holon.decide.events.audit import audited
 from holon.model.agents import IdentityStatus
 from holon.model.commits import (
+    AppendBrief,
     Applied,
     ArchiveAgent,
     Change,
@@ -20,12 +21,16 @@ from holon.model.commits import (
     PutWorkItem,
     QueueMessage,
 )
+from holon.model.events.retention import RetentionPolicy
+from holon.model.limits import DAY_MS
 from holon.model.tasks import TaskStatus
+from holon.model.values import AgentId
 from holon.model.work import WorkItemState
 from holon.ports.store import Store
-from tests.contract.store.steps import make
+from tests.contract.store.steps import OTHER, make, prune_all
 from tests.support.builders import (
     MAIN,
+    a_brief,
     a_commit,
     a_hint,
     a_message,
@@ -36,6 +41,7 @@ from tests.support.builders import (
     a_wait,
     a_work_item,
     an_agent,
+    moment,
 )
 
 QUEUED = QueueMessage(message=a_message())
@@ -91,3 +97,14 @@ async def test_an_archived_agent_is_kept_for_good_and_not_counted(store: Store) 
     assert (state.identity.agent_id, state.identity.status) == (MAIN, IdentityStatus.ARCHIVED)
     assert await store.reads.agents.agent_count(limit=9) == 1
     assert await store.reads.tasks.task(a_task().id) is not None
+
+
+async def test_an_archived_agent_is_named_once_no_row_of_its_doings_is_left(store: Store) -> None:
+    await make(store, an_agent(OTHER), AppendBrief(brief=a_brief()))
+    asked = [MAIN, OTHER, AgentId("never")]
+    assert await archive(store) == Applied()
+    assert await store.reads.agents.archived_without_history(asked) == []
+    await prune_all(store, RetentionPolicy(), now=moment(400 * DAY_MS))
+    (left,) = await store.reads.agents.archived_without_history(asked)
+    assert (left.agent_id, left.status) == (MAIN, IdentityStatus.ARCHIVED)
+    assert await store.reads.agents.archived_without_history([OTHER]) == []

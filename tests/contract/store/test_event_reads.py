@@ -27,6 +27,7 @@ from holon.model.values import (
     TaskId,
 )
 from holon.ports.store import Store
+from tests.contract.store.implementations import Opener
 from tests.contract.store.steps import (
     HOUR,
     OTHER,
@@ -166,3 +167,28 @@ async def test_the_log_says_since_when_it_is_kept(empty_store: Store) -> None:
     await make(empty_store, an_agent())
     await make(empty_store, queued("msg_1"), at=HOUR)
     assert await empty_store.reads.events.logged_since() == START
+
+
+async def test_the_newest_briefs_come_oldest_of_them_first(store: Store) -> None:
+    await make(store, *(AppendBrief(brief=a_brief(f"brief_{n}")) for n in range(4)))
+    assert [b.id for b in await store.reads.events.briefs(MAIN, limit=2)] == ["brief_2", "brief_3"]
+    assert await store.reads.events.briefs(OTHER, limit=2) == []
+
+
+async def test_the_newest_message_that_was_settled_by_a_moment_says_when(store: Store) -> None:
+    assert await store.reads.events.settled_by(HOUR) is None
+    await make(store, *(queued(f"msg_{n}") for n in range(3)))
+    for n, at in enumerate((moment(5), moment(7), HOUR)):
+        await make(store, settled(f"msg_{n}"), at=at)
+    assert await store.reads.events.settled_by(moment(6)) == moment(5)
+    assert await store.reads.events.settled_by(moment(7)) == moment(7)
+    assert await store.reads.events.settled_by(moment(1)) is None
+
+
+async def test_a_log_stays_on_its_timeline_when_its_home_is_opened_again(opener: Opener) -> None:
+    epochs = list[str | None]()
+    for _ in range(2):
+        store = opener()
+        epochs.append(await store.reads.events.log_epoch())
+        await store.close()
+    assert epochs[0] == epochs[1]

@@ -17,9 +17,9 @@ from holon.model.memory.records import (
 )
 from holon.model.values import WorkspaceId
 from holon.ports.store import Store
-from tests.contract.store.steps import make, offer, prune_all
+from tests.contract.store.steps import OTHER, make, offer, prune_all
 from tests.decide.memory_rows import an_episode
-from tests.support.builders import MAIN, moment
+from tests.support.builders import MAIN, an_agent, moment
 
 DELTA = WorkingMemoryDelta(
     from_revision=0,
@@ -113,3 +113,15 @@ async def test_old_episodes_leave_and_the_newest_of_an_agent_stay(store: Store) 
     sources = (await store.reads.memory.changed_sources(MAIN, after_seq=0, limit=50)).sources
     assert [each.source_id for each in sources if each.record is not None] == kept[::-1]
     assert len(sources) == 20, "what has gone is returned once more, empty"
+
+
+async def test_the_agents_of_the_newest_episodes_are_named_once(store: Store) -> None:
+    await make(store, an_agent(OTHER))
+    assert list(await store.reads.memory.newest_episode_agents(limit=9)) == []
+    for n, agent_id in enumerate((OTHER, MAIN, MAIN)):
+        episode = msgspec.structs.replace(
+            an_episode(n + 1, finalized_at=moment(n)), agent_id=agent_id
+        )
+        await make(store, ArchiveEpisode(episode=episode))
+    assert set(await store.reads.memory.newest_episode_agents(limit=9)) == {MAIN, OTHER}
+    assert list(await store.reads.memory.newest_episode_agents(limit=2)) == [MAIN]

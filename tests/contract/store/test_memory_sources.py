@@ -28,7 +28,7 @@ from holon.model.queue import (
 )
 from holon.model.tasks import TaskStatus
 from holon.model.turns.transcript import IncomingMessage
-from holon.model.values import MessageId, TaskId, WorkspaceId
+from holon.model.values import AgentId, MessageId, TaskId, WorkspaceId
 from holon.model.work import WorkItemState
 from holon.model.workspaces import AttachWorkspace, DetachWorkspace, WorkspaceEntry
 from holon.ports.store import Store
@@ -252,3 +252,18 @@ async def test_a_turn_of_the_runtime_is_worth_no_more_than_what_it_goes_on_with(
         RUNTIME,
         EVIDENCE,
     ]
+
+
+async def test_records_are_found_by_name_as_far_as_the_agent_has_them(store: Store) -> None:
+    await make(store, PutWorkItem(item=a_work_item()), AppendBrief(brief=a_brief()))
+    named = [
+        (MemoryKind.BRIEF, "brief_1"),
+        (MemoryKind.WORK_ITEM, "work_1"),
+        (MemoryKind.TASK, "task_9"),
+    ]
+    found = await store.reads.memory.named_sources(MAIN, named)
+    assert {each.source_key: each.record for each in found} == {
+        "brief:brief_1": a_brief(),
+        "work_item:work_1": a_work_item(),
+    }
+    assert list(await store.reads.memory.named_sources(AgentId("other"), named)) == []

@@ -11,10 +11,12 @@ from holon.model.commits import (
     MarkSeen,
     QueueMessage,
 )
+from holon.model.events.reads import KeyedMessage
 from holon.model.queue import (
     AdmissionContext,
     AuthorityClass,
     DeliverySurface,
+    FollowupChain,
     MessageKind,
     MessageState,
     Priority,
@@ -24,7 +26,7 @@ from holon.model.queue import (
 )
 from holon.model.values import MessageId, TaskId
 from holon.ports.store import Store
-from tests.contract.store.steps import OTHER, claimed, make, queued, settled, state_of
+from tests.contract.store.steps import OTHER, claimed, make, queued, settled, state_of, with_
 from tests.support.builders import (
     MAIN,
     START,
@@ -148,3 +150,33 @@ async def test_the_oldest_beyond_the_newest_go_first_but_no_result_of_a_task(sto
     assert await store.reads.queue.crowded(kept=5) == [], (
         "it goes with the rest of an archived agent"
     )
+
+
+async def test_a_key_finds_its_message_and_the_digest_of_what_it_asked(store: Store) -> None:
+    await store.apply(audited(an_admission(a_message("msg_1"), key="k", digest="d1")))
+    surface = a_message().delivery_surface
+    found = await store.reads.queue.keyed(MAIN, surface, "k")
+    assert found == KeyedMessage(message_id=MessageId("msg_1"), body_digest="d1")
+    assert await store.reads.queue.keyed(MAIN, surface, "another") is None
+    assert await store.reads.queue.keyed(MAIN, DeliverySurface.CLI_PROMPT, "k") is None
+    assert await store.reads.queue.keyed(OTHER, surface, "k") is None
+
+
+async def test_the_follow_ups_of_one_chain_are_counted(store: Store) -> None:
+    root = MessageId("msg_1")
+    for n, chain in enumerate((root, root, MessageId("msg_9"))):
+        followup = a_tick(f"msg_f{n}", kind=MessageKind.INTERNAL_FOLLOWUP)
+        link = FollowupChain(root_id=chain, number=n + 1)
+        await make(store, QueueMessage(message=with_(followup, followup=link)))
+    assert await store.reads.queue.followup_count(root) == 2
+    assert await store.reads.queue.followup_count(MessageId("msg_2")) == 0
+
+
+async def test_only_prompts_of_the_operator_that_wait_may_interject(store: Store) -> None:
+    await make(store, queued("msg_1", Priority.INTERJECT), queued("msg_2", Priority.NORMAL))
+    await make(store, QueueMessage(message=a_tick("msg_3", priority=Priority.INTERJECT)))
+    await make(store, queued("msg_4", Priority.INTERJECT), queued("msg_5", Priority.INTERJECT))
+    await make(store, claimed("msg_4"))
+    found = await store.reads.queue.interjections(MAIN, limit=9)
+    assert [message.id for message in found] == ["msg_1", "msg_5"]
+    assert len(await store.reads.queue.interjections(MAIN, limit=1)) == 1

@@ -22,7 +22,7 @@ from holon.model.values import (
     TaskId,
 )
 from holon.ports.store import Store
-from tests.contract.store.steps import OTHER, claimed, make, with_
+from tests.contract.store.steps import OTHER, claimed, make, settled, with_
 from tests.support.builders import (
     MAIN,
     a_message,
@@ -110,3 +110,22 @@ async def test_waiting_results_are_the_agents_own_newest_first_and_bounded(store
     assert found[0].result_summary == "what task_2 said"
     assert len(await store.reads.tasks.unread_results(MAIN, limit=2)) == 2
     assert await store.reads.tasks.unread_results(AgentId("nobody"), limit=2) == []
+
+
+async def test_ended_tasks_are_the_agents_own_newest_first(store: Store) -> None:
+    await make(store, an_agent(OTHER))
+    await make(store, *ended_task("task_x", OTHER), at=moment(5))
+    for n, number in enumerate((2, 0, 1)):
+        await make(store, *ended_task(f"task_{number}"), at=moment(10 + n))
+    await make(store, CreateTask(task=a_task("task_9")), at=moment(20))
+    found = await store.reads.tasks.ended_tasks(MAIN, limit=9)
+    assert [task.id for task in found] == ["task_1", "task_0", "task_2"]
+    assert len(await store.reads.tasks.ended_tasks(MAIN, limit=2)) == 2
+
+
+async def test_results_of_all_agents_wait_until_their_messages_are_settled(store: Store) -> None:
+    await make(store, an_agent(OTHER))
+    await make(store, *ended_task("task_x", OTHER), *ended_task("task_1"), *ended_task("task_2"))
+    await make(store, settled("msg_task_1"))
+    found = await store.reads.tasks.unread_tasks()
+    assert {task.id for task in found} == {"task_x", "task_2"}

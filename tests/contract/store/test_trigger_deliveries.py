@@ -7,12 +7,25 @@ import pytest
 
 from holon.decide.wake.hints import Coalesce, decide_wake
 from holon.model.agents import AgentStatus
-from holon.model.commits import CreateTrigger, DeliverTrigger, TakeWakeHints
+from holon.model.commits import (
+    ConstraintRefused,
+    CreateTrigger,
+    DeliverTrigger,
+    MoveTrigger,
+    TakeWakeHints,
+)
 from holon.model.values import JsonValue, WaitId, later
-from holon.model.wake import TriggerDeliveryMode, WakeDisposition, WakeHint
+from holon.model.wake import (
+    EarlierDelivery,
+    TriggerDeliveryMode,
+    TriggerStatus,
+    TriggerTarget,
+    WakeDisposition,
+    WakeHint,
+)
 from holon.ports.store import Store
-from tests.contract.store.steps import make
-from tests.support.builders import MAIN, START, a_trigger
+from tests.contract.store.steps import make, offer, queued
+from tests.support.builders import MAIN, START, a_trigger, moment
 
 vary = msgspec.structs.replace
 
@@ -119,3 +132,75 @@ async def test_an_empty_body_replaces_another_in_a_store_too(store: Store, body:
     kept = await kept_of(store, *pair)
     assert (kept.body, kept.content_type) == (body, None)
     assert kept == folded(*pair)
+
+
+def delivered(key: str | None, *, content: str = "1") -> DeliverTrigger:
+    return DeliverTrigger(
+        hint=BARE,
+        external_trigger_id=a_trigger().external_trigger_id,
+        epoch=1,
+        disposition=WakeDisposition.TRIGGERED,
+        delivery_key=key,
+        content_digest=None if key is None else content * 64,
+    )
+
+
+async def test_a_target_is_what_one_delivery_needs_of_a_trigger_and_its_agent(
+    store: Store,
+) -> None:
+    key = "a" * 64
+    trigger_id = a_trigger().external_trigger_id
+    assert (
+        await store.reads.wake.trigger_target(
+            trigger_id, source_key=BARE.source_key, delivery_key=key
+        )
+        is None
+    )
+    await make(store, CreateTrigger(trigger=a_trigger()), queued("msg_1"))
+    await make(store, delivered(key), at=moment(5))
+    target = await store.reads.wake.trigger_target(
+        trigger_id, source_key=BARE.source_key, delivery_key=key
+    )
+    assert target == TriggerTarget(
+        trigger=vary(a_trigger(), delivery_count=1, last_delivered_at=moment(5)),
+        agent_status=AgentStatus.ASLEEP,
+        queued_count=1,
+        parked_count=1,
+        is_parked=True,
+        earlier=EarlierDelivery(disposition=WakeDisposition.TRIGGERED, content_digest="1" * 64),
+    )
+    other = await store.reads.wake.trigger_target(
+        trigger_id, source_key="another", delivery_key="b" * 64
+    )
+    assert other is not None
+    assert (other.is_parked, other.parked_count, other.earlier) == (False, 1, None)
+
+
+async def test_a_second_delivery_under_one_key_is_refused_and_counts_nothing(store: Store) -> None:
+    await make(store, CreateTrigger(trigger=a_trigger()), delivered("a" * 64))
+    assert isinstance(await offer(store, delivered("a" * 64, content="2")), ConstraintRefused)
+    await make(store, delivered("b" * 64))
+    await make(store, delivered(None))
+    found = await store.reads.wake.trigger_of(MAIN)
+    assert found is not None
+    assert found.delivery_count == 3
+
+
+async def test_a_trigger_that_was_moved_meanwhile_is_neither_moved_nor_delivered_to(
+    store: Store,
+) -> None:
+    rotate = MoveTrigger(
+        agent_id=MAIN,
+        external_trigger_id=a_trigger().external_trigger_id,
+        from_epoch=1,
+        epoch=2,
+        status=TriggerStatus.ACTIVE,
+    )
+    await make(store, CreateTrigger(trigger=a_trigger()))
+    await make(store, rotate)
+    assert isinstance(await offer(store, vary(rotate, epoch=3)), ConstraintRefused)
+    assert isinstance(await offer(store, delivered("a" * 64)), ConstraintRefused)
+    revoke = vary(rotate, from_epoch=2, epoch=2, status=TriggerStatus.REVOKED)
+    await make(store, revoke, at=moment(9))
+    found = await store.reads.wake.trigger_of(MAIN)
+    assert found == vary(a_trigger(), epoch=2, status=TriggerStatus.REVOKED, revoked_at=moment(9))

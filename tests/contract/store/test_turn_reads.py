@@ -11,11 +11,11 @@ from holon.model.commits import (
     SetAgentStatus,
     StartToolCall,
 )
-from holon.model.turns.tools import ToolCallState
+from holon.model.turns.tools import ToolCallState, ToolLatency
 from holon.model.turns.transcript import TurnLog
 from holon.model.values import TurnId
 from holon.ports.store import Store
-from tests.contract.store.steps import OTHER, claimed, make, make_turn, queued
+from tests.contract.store.steps import OTHER, claimed, make, make_turn, open_turn, queued, with_
 from tests.support.builders import (
     MAIN,
     a_commit,
@@ -130,3 +130,26 @@ async def test_turns_are_paged_newest_first_with_the_open_one(store: Store) -> N
     assert await store.reads.turns.named(MAIN, asked) == [turn]
     assert await store.reads.turns.named(OTHER, asked) == []
     assert await store.reads.turns.turns_page(MAIN, before_index=1, limit=5) == []
+
+
+async def test_how_long_calls_took_is_added_up_by_tool(store: Store) -> None:
+    turn = await open_turn(store, 1)
+    for position, (name, duration_ms) in enumerate((("B", 5), ("A", 30), ("A", 10), ("A", None))):
+        call = with_(a_tool_call(turn, position=position), name=name)
+        done = FinishToolCall(
+            agent_id=MAIN,
+            turn_id=turn.turn_id,
+            effect_id=call.effect_id,
+            tool_name=name,
+            state=ToolCallState.SUCCEEDED,
+            receipt=a_receipt(call),
+            duration_ms=duration_ms,
+        )
+        await make(store, StartToolCall(call=call))
+        await make(store, done)
+    assert list(await store.reads.turns.tool_latencies(MAIN, limit=9)) == [
+        ToolLatency(tool_name="A", call_count=2, total_ms=40, max_ms=30, last_ms=10),
+        ToolLatency(tool_name="B", call_count=1, total_ms=5, max_ms=5, last_ms=5),
+    ]
+    assert len(await store.reads.turns.tool_latencies(MAIN, limit=1)) == 1
+    assert list(await store.reads.turns.tool_latencies(OTHER, limit=9)) == []

@@ -8,6 +8,7 @@ from holon.model.agents import AgentStatus, TurnRateState
 from holon.model.budgets import UpdateTurnRate
 from holon.model.commits import (
     CancelTimer,
+    Change,
     CreateTimer,
     FireTimer,
     MoveWait,
@@ -21,12 +22,12 @@ from holon.model.limits import (
     HOUR_MS,
     SECOND_MS,
 )
-from holon.model.values import AgentId, MessageId, TimerId, WorkItemId
+from holon.model.values import AgentId, MessageId, TimerId, WaitId, WorkItemId
 from holon.model.wake import TimerStatus, WaitRecord, WaitState
 from holon.model.work import PlanStatus
 from holon.ports.reads import DuePlace
 from holon.ports.store import Store
-from tests.contract.store.steps import HOUR, held, in_status, make, queued
+from tests.contract.store.steps import HOUR, held, in_status, make, queued, with_
 from tests.support.builders import (
     MAIN,
     START,
@@ -242,3 +243,50 @@ async def test_an_agent_the_runtime_gave_up_on_is_neither_due_nor_restless_for_w
     await make(store, UpdateTurnRate(agent_id=MAIN, pace=TurnRateState(gave_up=True)))
     assert await store.reads.wake.due_activations(moment(now_ms), limit=9) == []
     assert await store.reads.agents.restless(now=moment(now_ms)) == []
+
+
+CROSSED: Final = (
+    CreateTimer(timer=a_timer(next_fire_at=HOUR)),
+    OpenWait(wait=a_wait(deadline_at=HOUR)),
+)
+
+
+@pytest.mark.parametrize("change", CROSSED, ids=lambda change: type(change).__name__)
+async def test_nothing_is_due_before_its_moment(store: Store, change: Change) -> None:
+    assert await store.reads.wake.next_due_at(after=START) is None
+    await make(store, change)
+    assert not await store.reads.wake.is_anything_due(moment(HOUR_MS - 1))
+    assert await store.reads.wake.is_anything_due(HOUR)
+    assert await store.reads.wake.next_due_at(after=START) == HOUR
+    assert await store.reads.wake.next_due_at(after=HOUR) is None
+
+
+async def test_held_work_is_due_like_the_rest(store: Store) -> None:
+    await make(store, PutWorkItem(item=a_work_item()))
+    assert not await store.reads.wake.is_anything_due(HOUR)
+    await make(store, RememberActivation(memory=an_activation(not_before=HOUR)))
+    assert not await store.reads.wake.is_anything_due(moment(HOUR_MS - 1))
+    assert await store.reads.wake.is_anything_due(HOUR)
+
+
+async def test_timers_that_were_armed_ahead_of_the_clock_are_found_by_id(store: Store) -> None:
+    for name, armed_ms in (("t2", HOUR_MS), ("t1", HOUR_MS), ("then", 0)):
+        timer = with_(a_timer(name, next_fire_at=moment(2 * HOUR_MS)), created_at=moment(armed_ms))
+        await make(store, CreateTimer(timer=timer), at=moment(armed_ms))
+    back = moment(HOUR_MS // 2)
+    ahead = await store.reads.wake.timers_ahead(back, limit=9)
+    assert [timer.id for timer in ahead] == ["t1", "t2"]
+    assert [t.id for t in await store.reads.wake.timers_ahead(back, limit=1)] == ["t1"]
+    rest = await store.reads.wake.timers_ahead(back, limit=9, after=TimerId("t1"))
+    assert [timer.id for timer in rest] == ["t2"]
+    assert await store.reads.wake.timers_ahead(moment(3 * HOUR_MS), limit=9) == []
+
+
+async def test_an_item_knows_the_waits_it_owns(store: Store) -> None:
+    await make(store, PutWorkItem(item=a_work_item()))
+    await make(store, OpenWait(wait=a_wait("wait_1", work_item_id=WORK)))
+    await make(store, OpenWait(wait=a_wait("wait_2")))
+    assert [wait.id for wait in await store.reads.wake.item_waits(WORK)] == ["wait_1"]
+    gone = MoveWait(agent_id=MAIN, wait_id=WaitId("wait_1"), state=WaitState.EXPIRED, by="test")
+    await make(store, gone)
+    assert await store.reads.wake.item_waits(WORK) == []

@@ -3,6 +3,7 @@
 import pytest
 
 from holon.model.commits import (
+    ConstraintRefused,
     FocusWorkItem,
     OpenWait,
     PutWorkItem,
@@ -10,9 +11,9 @@ from holon.model.commits import (
 from holon.model.values import (
     WorkItemId,
 )
-from holon.model.work import WorkItemState
+from holon.model.work import WorkItemCounts, WorkItemState
 from holon.ports.store import Store
-from tests.contract.store.steps import make
+from tests.contract.store.steps import OTHER, make, offer
 from tests.support.builders import (
     MAIN,
     a_wait,
@@ -51,3 +52,44 @@ async def test_work_items_come_in_the_order_current_queued_waiting_completed(
         assert seen == expected
     waiting = (await store.reads.work.work_items_page(MAIN, after=None, limit=4))[-1]
     assert [wait.id for wait in waiting.waits] == ["wait_1"]
+
+
+async def test_open_and_completed_items_are_listed_apart_and_counted(store: Store) -> None:
+    for n in range(5):
+        await make(store, PutWorkItem(item=a_work_item(f"work_{n}", created_at=moment(n))))
+    for n in (4, 1):
+        done = a_work_item(
+            f"work_{n}", revision=2, state=WorkItemState.COMPLETED, updated_at=moment(10 - n)
+        )
+        await make(store, PutWorkItem(item=done), at=moment(10 - n))
+    current = FocusWorkItem(agent_id=MAIN, work_item_id=WorkItemId("work_3"))
+    wait = a_wait(work_item_id=WorkItemId("work_2"))
+    await make(store, current, OpenWait(wait=wait))
+    weighed = await store.reads.work.open_items(MAIN, limit=9)
+    assert [each.item.id for each in weighed] == ["work_3", "work_0", "work_2"]
+    assert [each.waits for each in weighed] == [(), (), (wait,)]
+    assert len(await store.reads.work.open_items(MAIN, limit=2)) == 2
+    completed = await store.reads.work.completed_items(MAIN, limit=9)
+    assert [item.id for item in completed] == ["work_1", "work_4"]
+    assert len(await store.reads.work.completed_items(MAIN, limit=1)) == 1
+    counts = await store.reads.work.work_item_counts(MAIN)
+    assert counts == WorkItemCounts(open_count=3, completed_count=2)
+    nobody = await store.reads.work.work_item_counts(OTHER)
+    assert nobody == WorkItemCounts(open_count=0, completed_count=0)
+
+
+async def test_an_item_is_found_by_its_id_as_it_was_put_last(store: Store) -> None:
+    assert await store.reads.work.work_item(WorkItemId("work_1")) is None
+    await make(store, PutWorkItem(item=a_work_item()))
+    again = a_work_item(revision=2, blocked_by="a review")
+    await make(store, PutWorkItem(item=again))
+    assert await store.reads.work.work_item(WorkItemId("work_1")) == again
+
+
+async def test_the_revision_of_an_item_follows_the_stored_one(store: Store) -> None:
+    await make(store, PutWorkItem(item=a_work_item()))
+    for revision in (1, 3):
+        refused = await offer(store, PutWorkItem(item=a_work_item(revision=revision)))
+        assert isinstance(refused, ConstraintRefused)
+    found = await store.reads.work.work_item(WorkItemId("work_1"))
+    assert found == a_work_item()

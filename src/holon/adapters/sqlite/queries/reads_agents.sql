@@ -164,7 +164,8 @@ select agent_id from turns where state = 'open' order by agent_id;
 
 -- archived_without_history --
 -- Asked for agents by name. An archived agent owes nothing, so only what has ended can be left.
-select a.identity from json_each(?1) cross join agents a on a.agent_id = json_each.value
+select json_set(a.identity, '$.status', 'archived')
+from json_each(?1) cross join agents a on a.agent_id = json_each.value
 where a.archived = 1
     and not exists (select 1 from turns t where t.agent_id = a.agent_id)
     and not exists (select 1 from briefs b where b.agent_id = a.agent_id)
