@@ -148,8 +148,9 @@ def open_turns(house: House) -> list[TurnRecord]:
 
 
 def kept_calls(house: House) -> list[RecordedCall]:
-    """The tool calls of all turns, in the order they were asked for."""
-    return [recorded for log in turn_logs(house) for recorded in log.calls]
+    """The tool calls of all turns, in the order they were begun."""
+    found = [recorded for log in turn_logs(house) for recorded in log.calls]
+    return sorted(found, key=lambda recorded: recorded.call.started_at)
 
 
 def call_states(house: House) -> list[str]:

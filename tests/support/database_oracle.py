@@ -40,7 +40,8 @@ def stored_bytes(connection: apsw.Connection, needle: str) -> dict[str, int]:
     """How many bytes the largest text value of each column has that holds the needle."""
     found: dict[str, int] = {}
     for table, rows in whole_database(connection).items():
-        columns = [str(row[1]) for row in connection.execute(f"pragma table_info({table})")]
+        # The longer list: computed columns are among those that are selected by *.
+        columns = [str(row[1]) for row in connection.execute(f"pragma table_xinfo({table})")]
         for row in rows:
             for column, value in zip(columns, row, strict=True):
                 if isinstance(value, str) and needle in value:

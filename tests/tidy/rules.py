@@ -53,12 +53,11 @@ AMBIENT: Final[Mapping[str, tuple[str, ...]]] = {
 _UNFINISHED: Final = re.compile(
     r"\b(?:TODO|FIXME|XXX|HACK)\b|\bNotImplementedError\b|\bnot (?:yet )?implemented\b"
 )
-# Where SQL may be written. Beside the adapter and its tests, these are the judges of the drills and
-# the bench: they check the database itself without trusting the code under test.
+# Where SQL may be written. Beside the adapter and its tests, these are the judges of the drills:
+# they check the database itself without trusting the code under test.
 SQL_PLACES: Final = (
     "src/holon/adapters/sqlite/*",
     "tests/adapters/sqlite/*",
-    "bench/*",
     "tests/crash/*",
     "tests/drills/*",
     "tests/power/*",
