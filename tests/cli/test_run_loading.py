@@ -53,15 +53,12 @@ UNNEEDED = (
     # skills, templates and the memory index
     "holon.adapters.files.archives",
     "holon.adapters.files.skill_front_matter",
-    "holon.adapters.files.archives",
     "holon.adapters.sqlite.memory_index.index",
     # time zones
     "holon.decide.wake.cron",
     "zoneinfo",
     # the rarer ways to a model and to a credential
     "holon.adapters.providers.external_credentials",
-    "holon.adapters.providers.external_credentials",
-    "holon.adapters.providers.openai_chat.answer",
     "holon.adapters.providers.openai_responses",
     "holon.adapters.providers.anthropic_messages",
     "holon.adapters.providers.scripted",

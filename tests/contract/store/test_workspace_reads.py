@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from holon.decide.workspaces import aim_of
+from holon.decide.workspaces import attach_target_of
 from holon.model.commits import ConstraintRefused
 from holon.model.workspaces import (
     AccessMode,
@@ -18,7 +18,7 @@ from holon.ports.store import Store
 from tests.contract.store.steps import OTHER, make, offer, with_
 from tests.support.builders import MAIN, START, an_agent, moment
 
-SITE: Final = aim_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
+SITE: Final = attach_target_of(ResolvedDirectory(path="/srv/site"), WorkspaceBindings(), now=START)
 ATTACHED: Final = AttachWorkspace(agent_id=MAIN, entry=SITE.entry)
 ENTERED: Final = EnterWorkspace(agent_id=MAIN, place=SITE.place, occupancy_id="occ_1")
 

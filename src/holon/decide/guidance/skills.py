@@ -19,12 +19,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from holon.decide.agents.templates import is_repository, is_simple_name
-from holon.decide.guidance.command_words import Surroundings, named_paths
 from holon.model.errors import Refusal, RefusalCode
 from holon.model.guidance import (
     ActivateSkill,
@@ -48,6 +47,9 @@ from holon.model.limits import (
 )
 from holon.model.record import Record
 from holon.model.values import AgentId, JsonValue, TurnId
+
+if TYPE_CHECKING:
+    from holon.decide.guidance.command_words import Surroundings
 
 _ANY_ENTRYPOINT: Final = "skill.md"
 SCRIPTS: Final = "scripts"
@@ -125,12 +127,15 @@ def _ran(cmd: JsonValue, arguments: Mapping[str, JsonValue]) -> RanCommand:
 
 
 def uses_of(
-    commands: Sequence[RanCommand], catalog: SkillCatalog, around: Surroundings
+    commands: Sequence[RanCommand], catalog: SkillCatalog, around: "Surroundings"
 ) -> tuple[SkillUse, ...]:
     """Return the skills the commands used, each once for each reason, in order.
 
     A pattern may fit very many: no more come into use than are ever read back.
     """
+    # A run without skills need not load the reading of commands.
+    from holon.decide.guidance.command_words import named_paths
+
     skills = {_folder(each.real_path or each.path): each for each in catalog.entries}
     skills |= {_folder(each.path): each for each in catalog.entries}
     by_reason: dict[tuple[str, LoadReason], SkillUse] = {}
@@ -146,11 +151,11 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _within(around: Surroundings, workdir: str | None) -> Surroundings:
+def _within(around: "Surroundings", workdir: str | None) -> "Surroundings":
     if workdir is None:
         return around
     cwd = workdir if workdir.startswith("/") else f"{around.cwd}/{workdir}"
-    return Surroundings(cwd=cwd, variables=around.variables)
+    return msgspec.structs.replace(around, cwd=cwd)
 
 
 def _uses_at(path: str, skills: Mapping[str, SkillEntry]) -> Iterator[SkillUse]:
