@@ -80,7 +80,7 @@ class SqliteUsageReads(ReadSession):
     """The budgets' part of the port."""
 
     async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
-        """What the agent's turns used since a moment, or everybody's, oldest first."""
+        """The usage of an agent's turns since a moment, or of all agents, oldest first."""
         scope = EVERYBODY if agent_id is None else agent_id
         rows = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
         return [

@@ -61,7 +61,7 @@ _EVERY_TURN: Final = 2**63 - 1
 
 
 class MemoryLooks(ReadSession):
-    """What is read of an agent's memory inside a transaction somebody else holds."""
+    """Reads of an agent's memory inside the caller's transaction."""
 
     def _memory_figures(self, agent_id: AgentId) -> MemoryFigures:
         match self._one("memory_figures", (agent_id,)):

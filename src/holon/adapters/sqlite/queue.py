@@ -46,7 +46,7 @@ class SqliteQueueReads(ReadSession):
     """The queue's part of the port."""
 
     async def admission_target(self, agent_id: AgentId) -> AdmissionTarget | None:
-        """What the door needs to know, or nothing when there is no such agent."""
+        """What admission needs to know, or None for an unknown agent."""
         row = self._one("admission_target", (agent_id,))
         if row is None:
             return None
@@ -98,7 +98,7 @@ class SqliteQueueReads(ReadSession):
 
 
 def queue_entry(row: Row) -> QueueEntry:
-    """Return the message a row of the `message` query tells of."""
+    """Return the queue entry of a row of the `message` query."""
     seq, state, envelope, reason, was_put_off = row
     assert isinstance(seq, int), "seq is the row's number"
     return QueueEntry(

@@ -245,7 +245,7 @@ def _bounds(row: Row | None) -> tuple[int, int]:
         case (int() as floor_seq, int() as last_seq):
             return floor_seq, last_seq
         case _:
-            return 0, 0  # nothing was ever told of this agent
+            return 0, 0  # the agent has no events
 
 
 _LAST: Final = 2**63 - 1  # later than every moment
@@ -253,7 +253,7 @@ _FIRST: Final = -1  # earlier than every moment
 
 
 class _AgentLooks(WorkspaceLooks, MemoryLooks):
-    """What is read of one agent inside a transaction somebody else holds."""
+    """Reads of one agent inside the caller's transaction."""
 
     def _listed(self, columns: Row) -> ListedAgent:
         row = AgentRow._make(columns)
@@ -422,7 +422,7 @@ class SqliteSurfaceReads(_AgentLooks, _Pages):
             return [self._listed(row) for row in rows]
 
     async def agent_surface(self, agent_id: AgentId) -> AgentSurface | None:
-        """Everything a surface shows of one agent, whoever may see it, at one moment."""
+        """Everything a surface shows of one agent, read in one transaction."""
         with self._moment():
             found, counts = self._one("agent", (agent_id,)), self._counts(agent_id)
             if found is None or counts is None:

@@ -35,7 +35,7 @@ from holon.model.workspaces import (
 
 
 class WorkspaceLooks(ReadSession):
-    """What is read of one agent inside a transaction somebody else holds."""
+    """Reads of one agent's workspaces inside the caller's transaction."""
 
     def _active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
         row = self._one("active_workspace", (agent_id,))
@@ -74,7 +74,7 @@ class SqliteWorkspaceReads(WorkspaceLooks):
 
 
 def workspace_entry(row: Row) -> WorkspaceEntry:
-    """Return the workspace a row tells of."""
+    """Return the workspace of a row."""
     workspace_id, anchor, repo_name, created_at, updated_at = row
     return WorkspaceEntry(
         workspace_id=WorkspaceId(str(workspace_id)),
