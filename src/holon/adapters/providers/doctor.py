@@ -1,4 +1,4 @@
-"""The provider report of `holon doctor`.
+"""The provider report of `holon config providers doctor`.
 
 Owns:  the report: per provider its transport, endpoint, credential source, availability, retry
        policy and last failure.
