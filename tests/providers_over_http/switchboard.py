@@ -1,7 +1,7 @@
-"""The real plane, connected to real servers: settings, credentials, HTTP and the walk over models.
+"""A real provider resolver connected to real servers: settings, credentials, HTTP, fallback.
 
-Nothing here is a stand-in but time: waits between attempts are skipped and written down. Leaving a
-switchboard looks through everything that was said, logged and recorded for the secrets it held.
+Only time is simulated: waits between attempts are skipped and recorded. Closing a switchboard
+searches everything that was answered, logged and recorded for the secrets it used.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""From one model to the next: who is asked after whom, and what the timeline says of it."""
+"""Fallback from one model to the next: their order, and the timeline."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A provider that will be back in hours: the next model is asked, or the turn is told when."""
+"""A provider that is back in hours: the next model is used, or the turn is deferred."""
 
 from datetime import timedelta
 from pathlib import Path

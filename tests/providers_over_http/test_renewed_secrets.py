@@ -1,4 +1,4 @@
-"""A secret that a program hands out is asked for again once a provider refuses it."""
+"""The secret of a credential program is renewed once a provider refuses it."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""Failures that may pass: the same model is asked three times, and every attempt is on record."""
+"""Transient failures: the same model is tried three times, and every attempt is recorded."""
 
 import socket
 from collections.abc import Callable

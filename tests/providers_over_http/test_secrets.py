@@ -1,4 +1,4 @@
-"""A server that gives away the key it was sent: nobody behind the wire may read it."""
+"""A server that echoes the key it was sent: the key appears nowhere else."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What compatible servers take and give differently, over real sockets."""
+"""Differences between compatible servers, over real sockets."""
 
 from pathlib import Path
 from typing import Any, Final

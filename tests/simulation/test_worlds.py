@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.support.sim import run_seed
-from tests.support.world import Mode, World, has_hands
+from tests.support.world import Mode, World, has_commands
 
 SEED_COUNT = 500
 SEEDS_PER_TEST = 10
@@ -45,7 +45,7 @@ def test_a_seed_that_once_found_a_fault_is_kept(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", FAULTS_FOUND.values(), ids=FAULTS_FOUND.keys())
 def test_a_seed_that_found_a_fault_before_agents_had_hands_sees_the_same_world(seed: int) -> None:
-    assert not has_hands(seed)
+    assert not has_commands(seed)
 
 
 @pytest.mark.parametrize(("seed", "mode"), [(7, Mode.SAFETY), (8, Mode.LIVENESS)])

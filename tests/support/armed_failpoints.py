@@ -1,9 +1,9 @@
-"""Failpoints that fail: the process kills itself or asks itself to end, or an error is raised.
+"""Failpoints that fail: the process kills or terminates itself, or an error is raised.
 
 Owns:  the grammar of HOLON_FAILPOINTS, `round.after_commit=kill@3;admit.before_commit=raise`: a
-       point, what happens there, and at which visit.
-Rule 1: a process that asks itself to end stays at the failpoint until it is cut off there, or,
-        where the place is shielded, until the caller that waited has been cut off.
+       point, the action, and the visit at which it happens.
+Rule 1: a process that terminates itself stays at the failpoint until it is cancelled there, or,
+        where the point is shielded, until the waiting caller has been cancelled.
 Rule 2: an unknown point or action is an error, so that a misspelt test cannot pass by accident.
 """
 

@@ -1,8 +1,8 @@
-"""A journal that listens for bugs the runtime survived.
+"""A journal that records bugs the runtime survived.
 
-Owns:  the names under which it notes them. A bug that costs a turn or a lane no longer ends the
-       host, so that a test which looks at the rows alone might not see it.
-Rule 1: what a task says while its killed process is buried (see SimLoop) was never said.
+Owns:  the event names of such bugs. A bug that costs a turn or a lane does not end the host, so a
+       test that checks only the rows might miss it.
+Rule 1: what a task logs while its killed process is torn down (see SimLoop) is ignored.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Small valid records, for tests that care about one field and not about the rest.
+"""Builders of small valid records, for tests that care about one field.
 
 Owns:  a default for every required field. Each builder takes the fields to change as keywords.
 Rule 1: nothing is random and no clock is read: the same call gives the same record.

@@ -1,9 +1,9 @@
-"""What must be true of commands and tasks, read from a database and from what was started.
+"""The oracle for commands and tasks: compares a database with the commands that ran.
 
-Owns:  the judgement over hands. The simulation and the drills with real processes share it.
+Owns:  the judgement of commands, shared by the simulation and the drills with real processes.
 Rule 1: an execution is counted where it happened, never by what the database says of it.
-Rule 2: safety may be asked at any moment between two commits. Who owns what may be asked once
-        recovery is done; that everything ended was told, only when faults have stopped.
+Rule 2: safety can be judged at any moment between two commits; ownership once recovery is done;
+        that every end was reported, only when faults have stopped.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A whole server in one's own process: a host, its control plane, and those who call it.
+"""A complete server in the test process: a host, its control plane, and its callers.
 
 Owns:  the general fixture of tests over HTTP: a real home, real sockets on an ephemeral port and in
        a folder of their own, a scripted model, and a caller of each kind.

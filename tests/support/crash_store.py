@@ -1,10 +1,10 @@
-"""A store that dies around one chosen commit.
+"""A store that crashes the process around one chosen commit.
 
 Owns:  the crash of a simulated process just before or just after a commit is durable.
 Rule 1: the commit is chosen by its number, counted from 1 over all lives that share the plan, or by
-        how its id begins. A plan strikes once.
-Rule 2: "before" means the writer never got the commit; "after" means it is durable and nobody has
-        been told. Either way the loop is left before anything else can happen.
+        the prefix of its id. A plan strikes once.
+Rule 2: "before" means the writer never got the commit; "after" means it is durable and not yet
+        acknowledged. Either way the loop is left before anything else can happen.
 """
 
 import asyncio

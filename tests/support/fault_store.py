@@ -1,10 +1,10 @@
-"""A store whose disk is full, broken or slow when a test says so.
+"""A store whose disk is full, broken or slow on demand.
 
-Owns:  faults between the runtime and a store that is well.
-Rule 1: full and swamped mean nothing was written; a swamped writer says so at once. Broken means
-        nobody knows; whether the commit was kept is part of the fault.
-Rule 2: a delay holds back the answer, not the write.
-Rule 3: a fault lasts until it is taken back, and can be limited to commits whose id begins so.
+Owns:  faults between the runtime and a healthy store.
+Rule 1: full and swamped mean nothing was written; a swamped writer fails at once. Broken means an
+        unknown outcome; whether the commit was written is part of the fault.
+Rule 2: a delay holds back the acknowledgement, not the write.
+Rule 3: a fault lasts until it is cleared, and can be limited to commits by the prefix of their id.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,15 +1,15 @@
 """A pytest plugin: tests are collected once and run by forked workers, with `--workers N`.
 
-Owns:  the workers: what each is given to run, what it reports, and what its end means.
-Rule 1: what is collected is inherited. A worker is a fork of the process that collected, so an
-        item is named by its place in `session.items`, which is the same list in all of them.
+Owns:  the workers: what each is given to run, what it reports, and how its end is handled.
+Rule 1: the collection is inherited. A worker is a fork of the process that collected, so an item is
+        named by its index in `session.items`, which is the same list in all of them.
 Rule 2: the parent runs no test and has one thread: it can fork a worker at any moment.
-Rule 3: the parent hands out modules, a few tests at a time. When no module is left, a worker takes
-        half of what another one has not been sent yet. All of this is decided in the parent.
-Rule 4: what a worker reports is replayed in the parent, one whole test after the other. To every
+Rule 3: the parent distributes modules, a few tests at a time. When no module is left, a worker
+        takes half of what another one has not been sent yet. All of this is decided in the parent.
+Rule 4: the reports of a worker are replayed in the parent, one whole test after the other. To every
         other plugin (terminal, JUnit, durations, maxfail) a run looks as it does without workers.
-Rule 5: a worker ends its session as pytest does, so what is left open at the end fails the run.
-        It then leaves without the exit handlers it inherited: those belong to the parent.
+Rule 5: a worker ends its session as pytest does, so what is left open at the end fails the run. It
+        then exits without the exit handlers it inherited: those belong to the parent.
 """
 
 import enum
@@ -332,7 +332,7 @@ class _WorkerHandle:
             self.status = status if pid else None
         return self.status is not None
 
-    def bury(self) -> str:
+    def reap(self) -> str:
         """Wait for the end of the process; how it ended."""
         self.channel.close()
         status = os.waitpid(self.pid, 0)[1] if self.status is None else self.status
@@ -346,7 +346,7 @@ class _WorkerPool:
     def __init__(self, session: pytest.Session) -> None:
         self._session = session
         self._config = session.config
-        self._hands: list[_WorkerHandle] = []
+        self._workers: list[_WorkerHandle] = []
         self._hired = 0
         self._unreported = len(session.items)
         by_module = groupby(
@@ -361,10 +361,10 @@ class _WorkerPool:
             terminal.showfspath = False  # tests of several modules come in between one another
         try:
             for _ in range(count):
-                self._hire()
-            while self._hands:
-                for hand in self._ready():
-                    self._hear(hand)
+                self._start_worker()
+            while self._workers:
+                for worker in self._ready():
+                    self._handle_message(worker)
             if self._unreported:
                 raise RuntimeError(f"{self._unreported} tests were handed out and not run")
         except KeyboardInterrupt:
@@ -377,7 +377,7 @@ class _WorkerPool:
 
     # Giving
 
-    def _hire(self) -> None:
+    def _start_worker(self) -> None:
         self._config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all
         sys.stdout.flush()  # what is still in a buffer would be written by both
         sys.stderr.flush()
@@ -388,68 +388,68 @@ class _WorkerPool:
         pid = os.fork()
         if pid == 0:
             ours.close()
-            for hand in self._hands:
-                hand.channel.close()
+            for worker in self._workers:
+                worker.channel.close()
             _Worker(self._session, theirs, name).run()
         theirs.close()
-        hand = _WorkerHandle(pid=pid, channel=ours)
+        worker = _WorkerHandle(pid=pid, channel=ours)
         self._hired += 1
-        self._hands.append(hand)
+        self._workers.append(worker)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        self._feed(hand)
+        self._feed(worker)
 
-    def _feed(self, hand: _WorkerHandle) -> None:
+    def _feed(self, worker: _WorkerHandle) -> None:
         """Send the worker some tests, if it will soon have none."""
-        ahead = min(AHEAD_COUNT_MAX, max(AHEAD_COUNT_MIN, int(AHEAD_S / max(hand.test_s, 1e-6))))
-        while not hand.no_more and len(hand.unfinished) <= ahead // 2:
-            if not hand.unsent and self._find_work(hand):
+        ahead = min(AHEAD_COUNT_MAX, max(AHEAD_COUNT_MIN, int(AHEAD_S / max(worker.test_s, 1e-6))))
+        while not worker.no_more and len(worker.unfinished) <= ahead // 2:
+            if not worker.unsent and self._find_work(worker):
                 ahead = AHEAD_COUNT_MIN  # how long these take is not known yet
-            count = max(1, ahead - len(hand.unfinished))
-            batch = tuple(hand.unsent.popleft() for _ in range(min(count, len(hand.unsent))))
-            hand.unfinished.extend(batch)
-            hand.no_more = not batch
-            hand.send(batch or _Order.NO_MORE)
+            count = max(1, ahead - len(worker.unfinished))
+            batch = tuple(worker.unsent.popleft() for _ in range(min(count, len(worker.unsent))))
+            worker.unfinished.extend(batch)
+            worker.no_more = not batch
+            worker.send(batch or _Order.NO_MORE)
 
-    def _find_work(self, hand: _WorkerHandle) -> bool:
+    def _find_work(self, worker: _WorkerHandle) -> bool:
         """Give the worker the next module, or half of what another one was not sent yet."""
-        hand.test_s = AHEAD_S
+        worker.test_s = AHEAD_S
         if self._modules:
-            hand.unsent = self._modules.popleft()
+            worker.unsent = self._modules.popleft()
             return True
-        busiest = max(self._hands, key=lambda other: len(other.unsent) * other.test_s)
+        busiest = max(self._workers, key=lambda other: len(other.unsent) * other.test_s)
         half = len(busiest.unsent) // 2
         unsent = list(busiest.unsent)
-        busiest.unsent, hand.unsent = deque(unsent[:half]), deque(unsent[half:])
-        return bool(hand.unsent)
+        busiest.unsent, worker.unsent = deque(unsent[:half]), deque(unsent[half:])
+        return bool(worker.unsent)
 
     # Hearing
 
     def _ready(self) -> Iterator[_WorkerHandle]:
         """Yield each worker that has said something, or is dead."""
-        ready = wait([hand.channel for hand in self._hands], timeout=CHECK_S)
-        for hand in list(self._hands):
-            if hand.channel in ready or (not ready and hand.is_dead()):
-                yield hand
+        ready = wait([worker.channel for worker in self._workers], timeout=CHECK_S)
+        for worker in list(self._workers):
+            if worker.channel in ready or (not ready and worker.is_dead()):
+                yield worker
 
-    def _hear(self, hand: _WorkerHandle) -> None:
+    def _handle_message(self, worker: _WorkerHandle) -> None:
         try:
             # A dead worker whose channel is open, and empty, will say nothing more.
-            message = hand.channel.recv() if hand.channel.poll() else None
+            message = worker.channel.recv() if worker.channel.poll() else None
         except (EOFError, OSError):
             message = None
         match message:
             case _Ran():
-                self._take_report(hand, message)
+                self._take_report(worker, message)
             case _Ended():
-                self._bury(hand)
+                self._handle_death(worker)
                 self._take_end(message)
             case _:
-                self._take_crash(hand, self._bury(hand))
+                self._take_crash(worker, self._handle_death(worker))
 
-    def _take_report(self, hand: _WorkerHandle, ran: _Ran) -> None:
-        hand.unfinished.remove(ran.index)
-        hand.test_s = (hand.test_s + sum(report["duration"] for report in ran.reports)) / 2
-        self._feed(hand)  # first of all: the worker may be waiting for it
+    def _take_report(self, worker: _WorkerHandle, ran: _Ran) -> None:
+        worker.unfinished.remove(ran.index)
+        worker.test_s = (worker.test_s + sum(report["duration"] for report in ran.reports)) / 2
+        self._feed(worker)  # first of all: the worker may be waiting for it
         item = self._session.items[ran.index]
         read = self._config.hook.pytest_report_from_serializable
         self._replay(item, [read(config=self._config, data=data) for data in ran.reports])
@@ -492,11 +492,11 @@ class _WorkerPool:
         if end.interrupted:
             raise KeyboardInterrupt
 
-    def _take_crash(self, hand: _WorkerHandle, how: str) -> None:
+    def _take_crash(self, worker: _WorkerHandle, how: str) -> None:
         """Fail the test that killed its worker, and give the others to a new one."""
-        if not hand.unfinished:
+        if not worker.unfinished:
             raise RuntimeError(f"a worker died after its last test: {how}")
-        item = self._session.items[hand.unfinished.popleft()]
+        item = self._session.items[worker.unfinished.popleft()]
         report = pytest.TestReport(
             nodeid=item.nodeid,
             location=item.location,
@@ -505,43 +505,43 @@ class _WorkerPool:
             longrepr=f"the worker died while it ran {item.nodeid}: {how}",
             when="call",
         )
-        for rest in (hand.unsent, hand.unfinished):
+        for rest in (worker.unsent, worker.unfinished):
             if rest:
                 self._modules.appendleft(rest)
         self._replay(item, [report])
         self._stop_if_due()
-        if self._modules or not self._hands:
-            self._hire()
+        if self._modules or not self._workers:
+            self._start_worker()
 
     # Ending
 
-    def _bury(self, hand: _WorkerHandle) -> str:
+    def _handle_death(self, worker: _WorkerHandle) -> str:
         """Forget a worker; how it ended."""
-        self._hands.remove(hand)
-        return hand.bury()
+        self._workers.remove(worker)
+        return worker.reap()
 
     def _dismiss(self, *, patience_s: float) -> None:
         """End all workers, with more and more force."""
-        for hand in self._hands:
-            hand.send(_Order.STOP)
+        for worker in self._workers:
+            worker.send(_Order.STOP)
         self._see_off(patience_s)
         for force in (signal.SIGINT, signal.SIGKILL):
-            for hand in self._hands:
-                os.kill(hand.pid, force)
+            for worker in self._workers:
+                os.kill(worker.pid, force)
             self._see_off(PATIENCE_S)
 
     def _see_off(self, patience_s: float) -> None:
         """Bury the workers that end in time; what they still say is not heard."""
         until = time.monotonic() + patience_s
-        while self._hands and (left_s := until - time.monotonic()) > 0:
-            ready = wait([hand.channel for hand in self._hands], timeout=min(left_s, CHECK_S))
-            for hand in list(self._hands):
-                if hand.channel not in ready:
-                    if hand.is_dead():
-                        self._bury(hand)
+        while self._workers and (left_s := until - time.monotonic()) > 0:
+            ready = wait([worker.channel for worker in self._workers], timeout=min(left_s, CHECK_S))
+            for worker in list(self._workers):
+                if worker.channel not in ready:
+                    if worker.is_dead():
+                        self._handle_death(worker)
                     continue
                 try:
-                    if isinstance(hand.channel.recv(), _Ended):
-                        self._bury(hand)
+                    if isinstance(worker.channel.recv(), _Ended):
+                        self._handle_death(worker)
                 except (EOFError, OSError):
-                    self._bury(hand)
+                    self._handle_death(worker)

@@ -1,7 +1,7 @@
-"""A host for a test, or the ports of a tool: what the test does not name is absent.
+"""Hosts and tool ports for tests, with defaults for everything a test does not name.
 
-Owns:  `a_host` and `tool_ports`, which fill in every port and setting that a test has no say about.
-Rule 1: a port that is filled in does nothing: no commands, no files, no journal, no prices.
+Owns:  `a_host` and `tool_ports`, which fill in every port and setting.
+Rule 1: a default port does nothing: no commands, no files, no journal, no prices.
 """
 
 from typing import Any

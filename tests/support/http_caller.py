@@ -1,8 +1,8 @@
-"""A client that sends exactly what a test says.
+"""An HTTP client that sends exactly what a test says.
 
 Owns:  one request per connection, over TCP or a unix socket, with any path, header or body; and
        reading a stream.
-Rule 1: nothing is tidied on the way out: doubled headers and odd paths go as they are written.
+Rule 1: requests are sent verbatim: duplicate headers and odd paths stay as written.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -1,9 +1,9 @@
-"""A writer that writes on the event loop, slowly and faultily if asked.
+"""A writer that writes on the event loop, with delays and faults on demand.
 
-Owns:  the simulation's stand-in for the writer thread. The SQL, the groups and the transactions are
-       the real ones; only the thread is gone, so that a seed decides everything.
+Owns:  the simulation's replacement of the writer thread. The SQL, the groups and the transactions
+       are the real ones; only the thread is gone, so that a seed decides everything.
 Rule 1: a commit and its acknowledgement are two steps, so a crash may fall between them.
-Rule 2: observers are told in a fixed order, so that a seed replays exactly.
+Rule 2: observers are called in a fixed order, so that a seed replays exactly.
 """
 
 import asyncio

@@ -1,12 +1,11 @@
 """A clock that moves only when a test says so.
 
-Owns:  virtual time: integer nanoseconds for the wall and for the monotonic reading.
-Rule 1: time stands still while code runs; `advance`, `advance_to_next` and `jump` are its only
-        movers.
+Owns:  virtual time: integer nanoseconds for the wall clock and for the monotonic clock.
+Rule 1: time stands still while code runs; only `advance`, `advance_to_next` and `jump` move it.
 Rule 2: waiters of one moment are released in the order they began to wait. Nothing else decides.
-Rule 3: `jump` moves the wall alone, either way, as an operator who sets the clock does. Waiters
-        that are due afterwards are released; the others wait for the new wall to reach them.
-        Who waits for a span, and not for a moment, is moved along with the wall.
+Rule 3: `jump` moves the wall clock alone, either way, as an operator who sets the clock does.
+        Waiters that are then due are released; the others wait for the new wall clock. A waiter for
+        a duration, and not for a moment, is moved along with the wall clock.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Real stores in memory, made quickly.
+"""Real stores in memory, created quickly.
 
 Owns:  the simulation's database: the real schema and SQL, copied from one migrated image instead of
-       being migrated anew for every world.
+       being migrated for every world.
 """
 
 from functools import cache

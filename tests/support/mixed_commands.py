@@ -1,10 +1,10 @@
-"""What the mixed model does with its hands: commands, patches, tasks and work items.
+"""The commands, patches, tasks and work items of the mixed model.
 
 Owns:  rounds that act on the machine, and the proof that they did. A command appends its call's
-       effect id to a file in the workspace, so that whoever judges can count executions; a patch
-       adds a file whose content its name determines.
-Rule 1: every command comes to an end by itself within a few seconds.
-Rule 2: what a round refers to (a task, a work item) it takes from what the model was shown.
+       effect id to a file in the workspace, so that executions can be counted; a patch adds a file
+       whose content its name determines.
+Rule 1: every command ends by itself within a few seconds.
+Rule 2: a round refers only to tasks and work items that the model was shown.
 """
 
 import re

@@ -1,10 +1,10 @@
-"""A model for real hosts under load: quick, talkative, now and then wrong.
+"""A model for real hosts under load: quick, verbose, occasionally wrong.
 
-Owns:  what it says: drawn from a seed and from what it was told, and nothing else. A wire server
-       says it (see tests.support.wire_server).
-Rule 1: what it starts comes to an end: follow-ups and rests are asked for only by what came from
-        outside, so that a host left alone falls silent.
-Rule 2: a failure that may pass happens once in a place, so that no account is rested for long.
+Owns:  its answers, drawn from a seed and from the conversation, and nothing else. A wire server
+       sends them (see tests.support.wire_server).
+Rule 1: what it starts comes to an end: only input from outside leads to follow-ups and rests, so
+        that a host left alone becomes idle.
+Rule 2: a transient failure happens once per place, so that no circuit stays open for long.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tests.support.scripted_provider import ScriptedCall, ScriptedRound
 _LATENCIES_MS: Final = (0, 0, 1, 5, 20, 60)
 _OUTSIDE: Final = ("kind: operator_prompt", "kind: webhook_event")
 _ROUNDS_COUNT_MAX: Final = 3
-_HANDS_SHARE: Final = 0.65
+_COMMANDS_SHARE: Final = 0.65
 _FAILED_SHARE: Final = 0.03
 _FAILURES: Final = (
     ScriptedRound(text="Noted.", fail="server_error", fail_times=1),
@@ -59,7 +59,7 @@ def _drawn(
     starts_more = round_count < _ROUNDS_COUNT_MAX and any(kind in said for kind in _OUTSIDE)
     if not starts_more:
         return ScriptedRound(text="Noted.")
-    if chance.random() < _HANDS_SHARE:
+    if chance.random() < _COMMANDS_SHARE:
         return command_round(chance, conversation)
     return _line(chance)
 

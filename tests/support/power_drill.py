@@ -1,9 +1,9 @@
-"""Cutting the power many times, and looking at what comes back.
+"""Simulate many power cuts, and check what survives.
 
 Owns:  the judgement of one crash state, and the drill over many.
-Rule 1: a state is opened the way a host opens its home. Nothing is repaired by hand.
-Rule 2: the database must be sound, every invariant must hold, every acknowledged commit must be
-        there, and the store must take new commits.
+Rule 1: a state is opened the way a host opens its home; nothing is repaired first.
+Rule 2: the database must be sound, every invariant must hold, every acknowledged commit must exist,
+        and the store must accept new commits.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""A runtime at work on a disk that remembers, so that the power can be cut afterwards.
+"""Record a runtime at work on a logging disk, so that power cuts can be simulated afterwards.
 
-Owns:  recording: a real host on a real store over a PowerVfs, through the making of a fresh home,
-       messages, turns, tools, timers, work, retention, checkpoints, an orderly end and a new start.
-Rule 1: a commit counts as acknowledged at the moment its group returned, before anyone is told.
+Owns:  the recording: a real host on a real store over a PowerVfs, through the creation of a home,
+       messages, turns, tools, timers, work, retention, checkpoints, an orderly end and a restart.
+Rule 1: a commit counts as acknowledged when its group returned, before its caller is resumed.
 Rule 2: everything follows from the seed.
 """
 

@@ -1,4 +1,4 @@
-"""What a disk may hold after the power went.
+"""What a disk may contain after a power cut.
 
 Owns:  crash states: a moment in the log of a disk, and one of the ways the disk may look then.
 Rule 1: what was synced before the moment is there, in full. Of everything later any part may be

@@ -1,12 +1,14 @@
-"""A disk that remembers in which order it was told things.
+"""An SQLite VFS that logs writes, syncs and directory changes in order.
 
-Owns:  an SQLite VFS that passes everything on to the real one and keeps a log of what would matter
-       if the power went: writes, truncations, syncs, and names coming and going.
-Rule 1: the log holds whole operations in one order over all files, from an empty directory on. What
-        of them survives a power cut is decided in tests/support/power_states, not here.
-Rule 2: names belong to the directory, not to the file: they are safe once the directory was synced.
-        SQLite does that with the first sync of a new journal or log, and when it deletes with sync.
-The shared-memory index of the log never comes through here; it does not outlive a power cut anyway.
+The shared-memory index of the log never passes through here; it does not survive a power cut.
+
+Owns:  a VFS that passes everything on to the real one and logs what matters in a power cut: writes,
+       truncations, syncs, and names created and removed.
+Rule 1: the log holds whole operations in one order over all files, beginning with an empty
+        directory. Which of them survive is decided in tests/support/power_states.
+Rule 2: names belong to the directory, not to the file: they are durable once the directory is
+        synced. SQLite does that with the first sync of a new journal or log, and when it deletes
+        with sync.
 """
 
 import os

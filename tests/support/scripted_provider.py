@@ -1,7 +1,7 @@
-"""The scripted model, as the tests and the simulation know it.
+"""The scripted model for tests and simulation.
 
-Owns:  the names tests use, and scripts in JSON form for hosts under test. What a script is and how
-       it is played belongs to the product: adapters/providers/scripted.
+Owns:  the names tests use, and scripts in JSON form for hosts under test. Scripts themselves belong
+       to the product: adapters/providers/scripted.
 """
 
 import msgspec

@@ -1,9 +1,9 @@
-"""Commands that never ran: a shell and directories for virtual time.
+"""A shell of scripted commands in virtual time, and directories that exist by name.
 
-Owns:  a shell whose commands are scripts of output and time, and directories that exist by name.
-Rule 1: like real processes, commands outlive the life of a host that started them; only their
-        watchers die with it.
-Rule 2: everything that happens to a command is a function of the clock, so a story replays exactly.
+Owns:  a shell whose commands are scripts of output and time, and a directory port without a disk.
+Rule 1: like real processes, commands outlive the host that started them; only their watchers die
+        with it.
+Rule 2: everything that happens to a command is a function of the clock, so a run replays exactly.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

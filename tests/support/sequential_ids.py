@@ -1,8 +1,8 @@
-"""Ids a person can read in a failing test: `msg_1`, `turn_2`.
+"""Readable ids for failing tests: `msg_1`, `turn_2`.
 
 Owns:  the test kit's id source.
 Rule 1: one counter per prefix, so that an id tells how many of its kind came before.
-Rule 2: `SequentialIds(after=old.highest)` goes on where a crashed world stopped: no id twice.
+Rule 2: `SequentialIds(after=old.highest)` continues where a crashed world stopped: no id twice.
 """
 
 from collections import Counter

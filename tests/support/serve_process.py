@@ -1,11 +1,11 @@
-"""`holon serve` with armed failpoints: made to be killed at a named place.
+"""`holon serve` with armed failpoints, to be killed at a named place.
 
 Owns:  `python -m tests.support.serve_process`: exactly the service the command runs, on the home
-       HOLON_HOME names, with the failpoints HOLON_FAILPOINTS arms. Once it is ready it says where
-       it listens, in the one line of JSON the command prints.
-Rule 1: a misspelt failpoint or a home that is in the way is one sentence on stderr and exit code 2.
-Rule 2: with --prune-often retention runs every few commits, as it does in a burst of hundreds; all
-        else about it is as ever.
+       HOLON_HOME names, with the failpoints HOLON_FAILPOINTS arms. When ready it prints its
+       address, in the same line of JSON as the command.
+Rule 1: a misspelt failpoint or an unusable home is one sentence on stderr and exit code 2.
+Rule 2: with --prune-often retention runs every few commits, as it does in a burst of hundreds;
+        everything else is unchanged.
 """
 
 import os

@@ -1,11 +1,11 @@
-"""A `holon serve` as a drill or a story holds it: started, asked over HTTP, killed.
+"""A `holon serve` process of a drill or a story: started, called over HTTP, killed.
 
 Owns:  one process of the service from its start to its end. Threads may share it.
 Rule 1: without failpoints it is the command itself, `holon serve`; with them it is the same service
         under tests.support.serve_process.
-Rule 2: a process is ended by its own id alone; it leads a process group of its own. What it started
-        is not of that group and stays: whoever drives a host looks after that.
-Rule 3: an answer is an acknowledgement. One that broke off is none, and raises HostGoneError.
+Rule 2: a process is ended by its own id alone; it leads its own process group. The processes it
+        started are not in that group and stay: the test that drives a host ends them.
+Rule 3: a response is an acknowledgement. One that broke off is none, and raises HostGoneError.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Runs seeds of the simulated world from the command line.
+"""Run seeds of the simulated world from the command line.
 
 Owns:  `python -m tests.support.sim`: many seeds, a line for each that fails, a summary.
 

@@ -1,11 +1,11 @@
-"""An event loop in which time is virtual, order is shuffled and the process may die at any step.
+"""An event loop with virtual time, shuffled order, and crashes at any step.
 
 Owns:  the loop of the simulation: a seed decides which ready callback runs first, and when nothing
-       is ready the clock jumps to whoever waits next.
-Rule 1: nobody ready and nobody waiting is a deadlock, and an error.
-Rule 2: a simulated crash leaves the loop at once, between two callbacks; nothing gets to clean up.
-Rule 3: nothing depends on where an object lies in memory. Those who cancel go through sets of tasks
-        and of scopes, so both are hashed by their number.
+       is ready the clock jumps to the next waiter.
+Rule 1: no ready callback and no waiter is a deadlock, and an error.
+Rule 2: a simulated crash leaves the loop at once, between two callbacks; no cleanup code runs.
+Rule 3: nothing depends on memory addresses. Cancellation iterates over sets of tasks and scopes, so
+        both are hashed by their number.
 """
 
 import asyncio

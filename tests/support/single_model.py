@@ -1,6 +1,6 @@
-"""A directory with one model in it.
+"""A model directory with one model in it.
 
-Owns:  the smallest ModelDirectory: whatever is asked for, the one provider answers it.
+Owns:  the smallest ModelDirectory: the one provider answers every reference.
 """
 
 from holon.model.providers.models import ModelRef, parse_model_ref

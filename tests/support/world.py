@@ -4,10 +4,10 @@ Owns:  one seed from beginning to end: lives of a host between crashes, the acto
        the verdict. The same seed gives the same trace, step for step.
 Rule 1: safety is judged after every crash and at the end; liveness only after faults have stopped
         and an hour has passed.
-Rule 2: nothing but the database, the clock, the notebook and running commands survives a crash.
-Rule 3: a bug that the runtime survives is a problem all the same.
-Rule 4: half of the seeds have hands (see `has_hands`). Half of the others keep little history, so
-        that retention runs beside everything else (see `forgets`).
+Rule 2: only the database, the clock, the notebook and running commands survive a crash.
+Rule 3: a bug that the runtime survives still fails the seed.
+Rule 4: half of the seeds run commands (see `has_commands`). Half of the others keep little history,
+        so that retention runs beside everything else (see `forgets`).
 """
 
 import hashlib
@@ -91,7 +91,7 @@ class Verdict:
         return f"seed={self.seed} mode={self.mode} crashes={self.crash_count} {found}"
 
 
-def has_hands(seed: int) -> bool:
+def has_commands(seed: int) -> bool:
     """Whether the agents of this seed run commands: two in a row do, two do not."""
     return seed // 2 % 2 == 1
 
@@ -112,19 +112,19 @@ class World:
         self._connection: apsw.Connection = memory_connection()
         self._loop_chance = Random(f"{seed}:loop")
         self._faults = WorldFaults(self._clock, Random(f"{seed}:faults"))
-        self._hands = (
+        self._commands = (
             WorldCommands(self._clock, Random(f"{seed}:hands"), span_ms=SPAN_MS)
-            if has_hands(seed)
+            if has_commands(seed)
             else None
         )
         self._model = WorldModel(
-            self._clock, Random(f"{seed}:model"), follow_up_count_max=8, hands=self._hands
+            self._clock, Random(f"{seed}:model"), follow_up_count_max=8, commands=self._commands
         )
         plan_chance = Random(f"{seed}:plan")
         size = action_count or plan_chance.choice(SIZES)
         self._plan = plan_world(plan_chance, action_count=size, span_ms=SPAN_MS)
-        if self._hands is not None:
-            self._plan = merged(self._plan, self._hands.steering(span_ms=SPAN_MS))
+        if self._commands is not None:
+            self._plan = merged(self._plan, self._commands.steering(span_ms=SPAN_MS))
         self._notebook = Notebook()
         self._bugs = BugNotes(NoJournal(), OF_AN_AGENT | OF_A_TURN)
         self._judged_at = -1
@@ -148,8 +148,8 @@ class World:
 
     def _one_life(self) -> bool:
         """Run a host until the world ends (True) or the process dies (False)."""
-        if self._hands is not None:
-            self._hands.begin_life()
+        if self._commands is not None:
+            self._commands.begin_life()
         loop = SimLoop(self._clock, self._loop_chance)
         loop.crash_at_step = self._faults.steps_to_crash()
         try:
@@ -176,16 +176,16 @@ class World:
             trigger_key=WorldTriggerKey(),
             trigger_base_url=TRIGGER_BASE_URL,
             retention_policy=FORGETFUL if forgets(self._verdict.seed) else RetentionPolicy(),
-            **({} if self._hands is None else ports_of(self._hands)),
+            **({} if self._commands is None else ports_of(self._commands)),
         )
         before = self._tasks_to_take_up()
         try:
             async with anyio.create_task_group() as life:
                 life.start_soon(host.run)
                 await host.wait_ready()
-                if self._hands is not None:
-                    self._judge_recovery(self._hands, before)
-                    life.start_soon(self._hands.strike)
+                if self._commands is not None:
+                    self._judge_recovery(self._commands, before)
+                    life.start_soon(self._commands.strike)
                 await self._create_agents(host)
                 for agent in AGENTS:
                     life.start_soon(self._follow, host, AgentId(agent))
@@ -213,8 +213,8 @@ class World:
 
     async def _act_out(self, host: Host) -> None:
         actors = Actors(host, self._clock, self._notebook)
-        if self._hands is not None:
-            jumped = self._hands.shell.clock_was_set
+        if self._commands is not None:
+            jumped = self._commands.shell.clock_was_set
             actors = Actors(host, self._clock, self._notebook, jumped=jumped)
         async with anyio.create_task_group() as acting:
             for number, planned in enumerate(self._plan):
@@ -266,21 +266,21 @@ class World:
                 is_pruned=forgets(self._verdict.seed),
             )
         )
-        if self._hands is not None:
-            started = [process.run_id for process in self._hands.shell.started]
+        if self._commands is not None:
+            started = [process.run_id for process in self._commands.shell.started]
             self._verdict.problems.extend(execution_problems(self._connection, started))
             self._verdict.problems.extend(result_problems(self._connection))
 
     def _tasks_to_take_up(self) -> list[str]:
-        if self._hands is None:
+        if self._commands is None:
             return []
-        return tasks_to_take_up(self._connection, found=self._hands.shell.kept)
+        return tasks_to_take_up(self._connection, found=self._commands.shell.kept)
 
-    def _judge_recovery(self, hands: WorldCommands, before: list[str]) -> None:
+    def _judge_recovery(self, commands: WorldCommands, before: list[str]) -> None:
         """Recovery is done: every task has ended or has its command, and no command is astray."""
         self._verdict.problems.extend(given_up(self._connection, before=before))
-        running = [process.run_id for process in hands.shell.running]
-        self._verdict.problems.extend(ownerless(self._connection, found=hands.shell.kept))
+        running = [process.run_id for process in commands.shell.running]
+        self._verdict.problems.extend(ownerless(self._connection, found=commands.shell.kept))
         self._verdict.problems.extend(runaways(self._connection, running=running))
 
     def _judge_end(self) -> None:
@@ -292,14 +292,14 @@ class World:
             self._verdict.problems.extend(
                 liveness_problems(self._connection, now=self._clock.now())
             )
-            if self._hands is not None:
-                running = [process.run_id for process in self._hands.shell.running]
+            if self._commands is not None:
+                running = [process.run_id for process in self._commands.shell.running]
                 self._verdict.problems.extend(untold(self._connection, running=running))
                 self._verdict.problems.extend(runaways(self._connection, running=running))
         if self._verdict.rescue_count:
             self._verdict.problems.append(f"P7 {self._verdict.rescue_count} rescues")
-        if self._hands is not None:
-            self._verdict.command_count = len(self._hands.shell.started)
+        if self._commands is not None:
+            self._verdict.command_count = len(self._commands.shell.started)
             self._verdict.task_count = row_count(self._connection, "tasks")
         self._verdict.trace_hash = self._trace.hexdigest()
         self._verdict.turn_count = row_count(self._connection, "turns")

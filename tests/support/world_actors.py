@@ -1,7 +1,7 @@
-"""The people and machines around a simulated Holon.
+"""The people and machines around a simulated host.
 
-Owns:  performing planned actions against a live host, and the notebook in which the outside world
-       keeps what it was told. The notebook survives crashes; the host does not.
+Owns:  performing planned actions against a live host, and the notebook of acknowledgements and
+       refusals. The notebook survives crashes; the host does not.
 Rule 1: an action is retried with the same key until it is answered; what was acknowledged must
         never be lost.
 Rule 2: a refusal is an answer.

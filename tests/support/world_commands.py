@@ -1,10 +1,11 @@
-"""The hands of a simulated Holon: commands that take virtual time, and what befalls them.
+"""Commands of a simulated world: virtual time, outages and losses.
 
-Owns:  the shell of a world with hands, what its model does with it, and the outages that only
-       commands know: killed from outside, vanished while nobody looked.
-Rule 1: everything is drawn from a stream of its own, so that worlds without hands stay as they are.
-Rule 2: commands outlive the host; the shell and what it knows survive every crash.
-Rule 3: a model runs a bounded number of commands, so that a world left alone comes to rest.
+Owns:  the shell of a world with commands, what its model runs, and the outages only commands have:
+       killed from outside, or lost while no host ran.
+Rule 1: everything is drawn from a random stream of its own, so worlds without commands do not
+        change.
+Rule 2: commands outlive the host; the shell and its state survive every crash.
+Rule 3: a model runs a bounded number of commands, so that a world left alone becomes idle.
 """
 
 from datetime import datetime
@@ -33,7 +34,7 @@ COMMANDS: Final = {
     "serve": CommandScript(after_ms=30 * _DAY_MS, stdout=b"serving\n"),
     "gone": CommandScript(cannot_start="there is no such shell"),
 }
-_HANDS_SHARE: Final = 0.45
+_COMMANDS_SHARE: Final = 0.45
 _COMMANDS_COUNT_MAX: Final = 16
 _OUTAGES_COUNT_MAX: Final = 4
 _STEERINGS_COUNT_MAX: Final = 8
@@ -41,12 +42,12 @@ _VANISHING_SHARE: Final = 0.15  # of the commands that run while the host is dow
 _YIELDS_MS: Final = (None, 0, 0, 300, 6_000)
 
 
-def ports_of(hands: "WorldCommands") -> dict[str, Any]:
+def ports_of(commands: "WorldCommands") -> dict[str, Any]:
     """Return the ports of a host whose agents can act."""
     return {
         "tools": local_registry(),
-        "shell": hands.shell,
-        "places": hands.places,
+        "shell": commands.shell,
+        "places": commands.places,
         "home": HOME,
     }
 
@@ -97,8 +98,8 @@ class WorldCommands:
                 self._chance.choice(running).kill_from_outside()
 
     def round(self, conversation: tuple[ConversationMessage, ...]) -> ScriptedRound | None:
-        """Return what the model does now with its hands, if anything."""
-        if self._chance.random() >= _HANDS_SHARE:
+        """Return the next round with commands, if there is one."""
+        if self._chance.random() >= _COMMANDS_SHARE:
             return None
         tasks = task_ids_shown(conversation)
         if tasks and self._chance.random() < 0.35:

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated world, and how often: each seed draws its own mixture.
+"""The faults of a simulated world: each seed draws its own mixture and frequency.
 
 Owns:  disk faults and crashes. Faults end when the world says so, never by themselves.
 """

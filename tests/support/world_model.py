@@ -1,7 +1,7 @@
-"""A model nobody would want: it rambles, fails, falls silent and asks for tools that do not exist.
+"""The random model of the simulation: it rambles, fails, stalls and calls unknown tools.
 
-Owns:  the random provider of the simulation, and the check that every request sent to it is one a
-       strict provider would take.
+Owns:  the random provider, and the check that a strict provider would accept every request sent to
+       it.
 """
 
 from random import Random
@@ -32,10 +32,10 @@ class WorldModel:
         chance: Random,
         *,
         follow_up_count_max: int,
-        hands: WorldCommands | None = None,
+        commands: WorldCommands | None = None,
     ) -> None:
         self._clock = clock
-        self._hands = hands
+        self._commands = commands
         self._chance = chance
         self._follow_ups_left = follow_up_count_max
         self._call_count = 0
@@ -56,7 +56,7 @@ class WorldModel:
         if self._chance.random() < 0.06:
             raise self._trouble()
         self._call_count += 1
-        acting = self._hands.round(request.conversation) if self._hands is not None else None
+        acting = self._commands.round(request.conversation) if self._commands is not None else None
         return spoken(acting or self._line(), call_prefix=f"w{self._call_count}")
 
     def _trouble(self) -> ProviderError:

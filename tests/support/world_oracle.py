@@ -1,6 +1,6 @@
-"""What must be true of a simulated world, read from its database.
+"""The oracle of a simulated world, over its database.
 
-Owns:  the judgement. Safety may be asked at any moment between two commits; liveness only when
+Owns:  the judgement. Safety can be judged at any moment between two commits; liveness only when
        faults have stopped and everything has had time to finish.
 """
 

@@ -1,7 +1,7 @@
-"""What happens to a simulated Holon: a seeded plan of things people and machines do.
+"""The plan of a simulated world: a seeded list of actions by people and machines.
 
 Owns:  the actions and how a seed turns into a list of them. Plans are made before the world starts,
-       so that a crash changes what comes of an action but never which actions there are.
+       so that a crash changes the outcome of an action but never the list.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""Failpoints fail where they are told to, and a misspelt one is an error."""
+"""Failpoints fail where they are armed, and a misspelt one is an error."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""A store that dies around one chosen commit, on the side it was told to."""
+"""A store that crashes around one chosen commit, on the chosen side."""
 
 from random import Random
 

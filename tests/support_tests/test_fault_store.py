@@ -1,4 +1,4 @@
-"""A store whose disk misbehaves when it is told to, and is well otherwise."""
+"""A store whose disk fails on demand, and works otherwise."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta

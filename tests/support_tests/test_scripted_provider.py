@@ -1,4 +1,4 @@
-"""A model that says what it is told to say, and says it again after a crash."""
+"""The scripted model gives the scripted answers, and gives them again after a crash."""
 
 from collections.abc import Sequence
 from datetime import timedelta

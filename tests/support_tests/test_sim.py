@@ -1,4 +1,4 @@
-"""What the runner of worlds tells of errors nobody can catch, and what it keeps to itself."""
+"""How the runner of worlds reports errors that cannot be caught."""
 
 import asyncio
 import sys

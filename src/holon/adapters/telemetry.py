@@ -49,28 +49,30 @@ class SpanTracer:
         self, turn_id: TurnId, answer: ModelAnswered | ModelFailed, timing: RoundTiming
     ) -> None:
         """A model was asked, and answered or not."""
-        told = _round_attributes(answer) | {"holon.context_build_ms": timing.context_build_ms}
+        attributes = _round_attributes(answer) | {"holon.context_build_ms": timing.context_build_ms}
         failed = answer.failure.kind if isinstance(answer, ModelFailed) else None
-        self._past("round", turn_id, told, (timing.started_at, timing.completed_at), failed=failed)
+        self._past(
+            "round", turn_id, attributes, (timing.started_at, timing.completed_at), failed=failed
+        )
 
     def tool_ended(self, call: ToolCallRecord, finished: FinishToolCall) -> None:
         """A call has its result."""
         refused = finished.state is not ToolCallState.SUCCEEDED
         kind = finished.receipt.error_kind or finished.state.value
-        told: dict[str, _Value] = {
+        attributes: dict[str, _Value] = {
             "gen_ai.tool.name": call.name,
             "holon.effect.id": call.effect_id,
             "holon.outcome": kind if refused else finished.state.value,
         }
         ended_at = later(call.started_at, by_ms=finished.duration_ms or 0)
         failed = kind if refused else None
-        self._past("tool", call.turn_id, told, (call.started_at, ended_at), failed=failed)
+        self._past("tool", call.turn_id, attributes, (call.started_at, ended_at), failed=failed)
 
     def _past(
         self,
         name: str,
         turn_id: TurnId,
-        told: Mapping[str, _Value],
+        attributes: Mapping[str, _Value],
         times: tuple[datetime, datetime],
         *,
         failed: str | None,
@@ -83,7 +85,7 @@ class SpanTracer:
             f"holon.{name}",
             context=turn.context,
             kind=SpanKind.CLIENT if name == "round" else SpanKind.INTERNAL,
-            attributes={**turn.ids, **told},
+            attributes={**turn.ids, **attributes},
             start_time=to_micros(times[0]) * 1_000,
         )
         if failed is not None:
@@ -155,15 +157,17 @@ def otlp_exporter() -> SpanExporter:
 
 def _round_attributes(answer: ModelAnswered | ModelFailed) -> dict[str, _Value]:
     timeline = answer.timeline
-    told: dict[str, _Value] = {}
+    attributes: dict[str, _Value] = {}
     if timeline is not None:
-        told["gen_ai.request.model"] = timeline.requested_model_ref
-        told["holon.attempt.count"] = len(timeline.attempts)
+        attributes["gen_ai.request.model"] = timeline.requested_model_ref
+        attributes["holon.attempt.count"] = len(timeline.attempts)
         if timeline.winning_model_ref is not None:
-            told["gen_ai.response.model"] = timeline.winning_model_ref
+            attributes["gen_ai.response.model"] = timeline.winning_model_ref
     if isinstance(answer, ModelFailed):
-        return told | {"holon.outcome": answer.failure.kind}
-    return told | _usage_attributes(answer.usage) | {"holon.outcome": answer.stop_reason.value}
+        return attributes | {"holon.outcome": answer.failure.kind}
+    return (
+        attributes | _usage_attributes(answer.usage) | {"holon.outcome": answer.stop_reason.value}
+    )
 
 
 def _usage_attributes(usage: TokenUsage) -> dict[str, _Value]:

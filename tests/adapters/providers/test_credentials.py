@@ -219,8 +219,8 @@ async def test_the_codex_login_gives_token_and_account(tmp_path: Path) -> None:
     [
         ('{"tokens": {"access_token": 5}}', "is damaged"),
         ("\xff not json sk-half-a-secret", "is damaged"),
-        ("{}", "nobody is signed in"),
-        ('{"tokens": {"access_token": ""}}', "nobody is signed in"),
+        ("{}", "no login found"),
+        ('{"tokens": {"access_token": ""}}', "no login found"),
     ],
 )
 def test_a_spoilt_login_asks_for_a_new_one(tmp_path: Path, content: str, words: str) -> None:

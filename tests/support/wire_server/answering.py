@@ -1,7 +1,7 @@
-"""From a request to the reply it gets: the script's line on the wire the request came by.
+"""From a request to its reply: render the script's next round for the requested wire.
 
-Owns:  everything the server remembers between requests, and the order of its checks: the fault of
-       the plan, the credential, the request's form, the script's expectation, the script's failure.
+Owns:  everything the server remembers between requests, and the order of its checks: the planned
+       fault, the credential, the request's form, the script's expectation, the script's failure.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
-"""One connection: requests read off it, replies brought over it, well or badly.
+"""One connection: read requests, deliver replies, with delivery faults.
 
 Owns:  HTTP/1.1 on a socket, and the faults of delivery: held heads, held bodies, slow or tiny
-       pieces, and connections cut at any byte.
+       chunks, and connections cut at any byte.
 """
 
 import asyncio

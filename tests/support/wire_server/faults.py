@@ -1,8 +1,8 @@
-"""What can go wrong on the way from a model to its client, said as data.
+"""The faults of a wire server, as data.
 
-Owns:  faults and their parts: another answer, a twisted answer, or an answer brought badly.
-Rule 1: nothing here waits for luck. A delay is a clock's or a gate's: the test opens the gate, and
-        can wait until the server stands before it.
+Owns:  faults and their parts: another answer, a corrupted answer, or a faulty delivery.
+Rule 1: no fault depends on timing luck. A delay is controlled by a clock or a gate: the test opens
+        the gate, and can wait until the server has reached it.
 """
 
 from collections.abc import Mapping

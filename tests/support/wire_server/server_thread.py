@@ -1,6 +1,6 @@
-"""A wire server beside a program that has no loop of its own.
+"""A wire server in a thread, for a program without an event loop.
 
-Owns:  the thread the server lives in. The hosts that ask it come and go; it stays where it is.
+Owns:  the thread of the server. Hosts that call it may restart; it keeps running.
 """
 
 import asyncio

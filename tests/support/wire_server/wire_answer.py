@@ -1,6 +1,6 @@
-"""What the server says: a line of the script as every wire can render it, straight or twisted.
+"""Answers of the wire server: a line of the script in the form every wire can render.
 
-Owns:  the said answer, the events it is streamed as, and the twists of both.
+Owns:  the answer, the events it is streamed as, and the corruptions of both.
 """
 
 import math

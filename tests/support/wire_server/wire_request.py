@@ -1,7 +1,8 @@
-"""What the server heard in a request, the same for every wire, and how it declines one.
+"""Parsed requests of the wire server, the same for every wire, and refusals.
 
-Owns:  the heard request, the refusal, and the small readers that refuse what has the wrong form.
-Rule 1: a heard request holds the conversation in Holon's own form, so that one script serves all.
+Owns:  the parsed request, the refusal, and the small readers that refuse malformed values.
+Rule 1: a parsed request holds the conversation in Holon's own form, so that one script serves all
+        wires.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
-"""The four wires by path: how each is read, answered and refused.
+"""The four wires by path: how each is parsed, answered and refused.
 
-Owns:  the table of paths, what a request must carry to be let in, and each wire's error object.
+Owns:  the table of paths, the credential each request must carry, and each wire's error object.
 """
 
 from collections.abc import Callable, Mapping

@@ -43,14 +43,14 @@ class BackupFailedError(HolonError):
 
 
 class BadBackupError(BadInputError):
-    """The file is no whole backup; nothing was restored."""
+    """The file is not a complete backup; nothing was restored."""
 
     code = "bad_backup"
     hint = "use another backup; nothing was restored"
 
 
 class HomeNotEmptyError(HomeUnusableError):
-    """There is something where a backup would be restored to."""
+    """The target of a restore is not empty."""
 
     code = "home_not_empty"
 

@@ -72,7 +72,7 @@ class RestoreRequest(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What came of it."""
+    """The result of a restore."""
 
     manifest: Manifest
     event_log_epoch: str
@@ -153,7 +153,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 
 class _Bounded:
-    """A file of which no header can have too much read at once."""
+    """A file with a bound on each read, whatever a header claims."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -174,7 +174,7 @@ class _Bounded:
 
 
 class _Reader:
-    """Takes one backup out into a folder that is ours alone."""
+    """Extracts one backup into a private folder."""
 
     def __init__(self, file: BinaryIO, restored_home: Path, progress: Progress) -> None:
         self._file = file

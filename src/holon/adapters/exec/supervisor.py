@@ -225,7 +225,7 @@ def spawn(folder: RunFolder, command: Mapping[str, Any]) -> Spawned:
 
 
 def _limit_to(kind: int, maximum: int) -> None:
-    """Lower both limits, for good, unless they are lower already."""
+    """Lower the soft and the hard limit, unless they are lower already."""
     soft, hard = (
         maximum if limit == resource.RLIM_INFINITY else min(limit, maximum)
         for limit in resource.getrlimit(kind)

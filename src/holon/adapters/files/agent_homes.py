@@ -198,7 +198,7 @@ class FileAgentHomes:
             raise _home_error(f"{self._agents} cannot be looked at", error) from error
 
     async def remove(self, agent_id: AgentId) -> None:
-        """Take the home of an agent made for one run away for good."""
+        """Remove the home of a one-shot agent."""
         name = parse_agent_id(agent_id)
         try:
             await anyio.to_thread.run_sync(_removed, self._agents, name)
@@ -371,7 +371,7 @@ def _provenance(
 
 
 def _home_error(subject: str, error: OSError) -> HolonError:
-    """Say why a home cannot be had; a disk that has no room is told as everywhere else."""
+    """Return the error for a home; a full disk gives the usual store error."""
     message = f"{subject}: {error.strerror}"
     if error.errno in _NO_SPACE:
         return StoreFullError(message)

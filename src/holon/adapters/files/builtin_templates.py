@@ -51,7 +51,7 @@ def builtin_skill_names() -> tuple[str, ...]:
 
 
 def home_guidance() -> str:
-    """Return what every agent is told about its home."""
+    """Return the guidance about its home that every agent gets."""
     return (_TEMPLATES / "agent-home.md").read_text(encoding="utf-8").strip()
 
 

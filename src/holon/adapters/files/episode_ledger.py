@@ -58,7 +58,7 @@ def _last_id(agent_home: str) -> EpisodeId | None:
             try:
                 return EpisodeId(_LINES.decode(line).id)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                continue  # not ours: somebody else wrote into the file
+                continue  # not a line of ours
         return None
     except OSError as error:
         raise _unusable(error) from error

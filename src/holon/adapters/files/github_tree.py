@@ -46,7 +46,7 @@ class GithubTrees:
         self._base = base.rstrip("/")
 
     async def fetch_tree(self, tree: GithubTree, into: Path, *, scratch: Path) -> str | None:
-        """Put a directory of a repository into an empty one; return the commit if it was told."""
+        """Extract a directory of a repository into an empty one; return the commit if known."""
         archive = await self._archive(tree.owner, tree.repo, tree.ref, scratch)
         return await anyio.to_thread.run_sync(_extracted, archive, tree.path, into)
 

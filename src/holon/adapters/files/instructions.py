@@ -119,7 +119,7 @@ def _look(source: InstructionSource, place: str, name: str) -> _LoadedFile:
 
 
 def _opened(source: InstructionSource, place: str, name: str) -> int:
-    """Open a file without waiting for anybody: a pipe in its place has no writer."""
+    """Open a file without blocking: a FIFO in its place may have no writer."""
     if source is InstructionSource.USER_GLOBAL:
         return os.open(f"{place}/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     root = os.path.realpath(place, strict=True)

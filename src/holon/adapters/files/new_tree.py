@@ -218,7 +218,7 @@ class NewTree:
         name, bounds = _shown("/".join(parts)), self._bounds
         self._files_count += 1
         if mode & _SPECIAL_BITS:
-            raise BadTreeError(f"{name} would run with somebody's rights (mode {mode:o})")
+            raise BadTreeError(f"{name} is setuid or setgid (mode {mode:o})")
         if self._files_count > bounds.files_max:
             raise BadTreeError(f"there are more than {bounds.files_max} files")
         if size > bounds.file_bytes_max or self._bytes + size > bounds.bytes_max:

@@ -48,7 +48,7 @@ _TRY_AGAIN_S: Final = 0.01
 
 
 def draft_name() -> str:
-    """Return a name nobody has."""
+    """Return an unused random name."""
     return f"{DRAFT_PREFIX}{os.urandom(8).hex()}"
 
 
@@ -60,7 +60,7 @@ def hold_folder(folder: int, *, root: int) -> None:
     for _ in range(_TRIES_COUNT_MAX):
         if _is_locked(folder, fcntl.LOCK_SH):
             return
-        time.sleep(_TRY_AGAIN_S)  # somebody sweeps, which is short
+        time.sleep(_TRY_AGAIN_S)  # another process is removing leftovers, which is short
 
 
 def write_list(root: int, folders: Sequence[str]) -> str:
@@ -115,7 +115,7 @@ def _listed(folder: int, name: str) -> list[str]:
 
 @contextmanager
 def _alone(folder: int) -> Iterator[bool]:
-    """Whether nobody else is at work in a folder, for as long as the block lasts."""
+    """Yield whether no other process works in a folder, and keep it so in the block."""
     is_alone = _is_locked(folder, fcntl.LOCK_EX)
     try:
         yield is_alone
@@ -363,7 +363,7 @@ def _stored(folder: int, name: str, *, bytes_max: int) -> StoredFile:
 
 def _changed(slot: _Slot) -> FileChangedError:
     return FileChangedError(
-        f"{slot.name!r} was changed by somebody else meanwhile",
+        f"{slot.name!r} was changed by another process meanwhile",
         hint="nothing was written; read the file again and make the change for what it holds now",
     )
 

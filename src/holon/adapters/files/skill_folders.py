@@ -97,7 +97,7 @@ def read_record(folder: Path) -> InstallRecord | None:
 
 
 def tree_hash(folder: Path) -> str | None:
-    """Return the hash of a skill's files, or nothing when they cannot be told."""
+    """Return the hash of a skill's files, or None when they cannot be read."""
     whole = hashlib.sha256()
     try:
         for name, path in _files(folder):
@@ -218,7 +218,7 @@ def _require_folder(path: Path) -> None:
 
 
 def _copied(source: Path, copy: Path) -> None:
-    """Copy a skill as somebody works on it: its history and what it was built with stay there."""
+    """Copy a skill under development, without its version history and build files."""
     copy_tree(source, copy, passed_over=PASSED_OVER)
 
 

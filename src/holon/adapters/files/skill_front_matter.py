@@ -58,7 +58,7 @@ class BadYamlError(BadInputError):
 
 
 class FrontMatter(Record, frozen=True, kw_only=True):
-    """What a SKILL.md says about itself, and what is to be told of it.
+    """The metadata of a SKILL.md, with remarks about it.
 
     Without a name, its folder names it.
     """

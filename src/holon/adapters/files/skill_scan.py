@@ -332,7 +332,7 @@ def _passed_over(places: list[tuple[SkillScope, str]]) -> tuple[PassedOverRoot, 
 
 
 def _is_there(path: str) -> bool:
-    """Whether there is anything at all; what nobody may look at counts, for it may be there."""
+    """Whether the path exists; an unreadable one counts as existing."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -355,7 +355,7 @@ def _flaw(path: str, within: str | None) -> str | None:
 
 
 def _name_clashes(entries: list[SkillEntry]) -> Iterator[str]:
-    """Yield what is to be told of skills of one name in several scopes; all of them are used."""
+    """Yield remarks about equally named skills in several scopes; all of them are used."""
     first: dict[str, SkillEntry] = {}
     for entry in entries:
         other = first.setdefault(entry.name, entry)

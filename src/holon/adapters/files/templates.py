@@ -307,7 +307,7 @@ class TemplateStore:
         target = self._root / installed_id(text, name=name)
         _require_free(target)
         try:
-            # Fetched elsewhere: nobody waits for the network while the lock is held.
+            # Fetched outside the root, so the lock is not held during network access.
             with tempfile.TemporaryDirectory(prefix="holon-template-") as fetched:
                 resolved = await self.resolve(text, scratch=Path(fetched))
                 for skill in await self.unusable_skills(resolved.content):

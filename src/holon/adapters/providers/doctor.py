@@ -1,4 +1,4 @@
-"""The provider report of `holon config doctor`.
+"""The provider report of `holon config providers doctor`.
 
 Owns:  the report: per provider its transport, endpoint, credential source, availability, retry
        policy and last failure.
@@ -79,7 +79,7 @@ class ProviderReport(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One provider."""
 
     provider: str
-    is_configured: bool = True  # false: it is told only because its last failure is on file
+    is_configured: bool = True  # false: listed only because of a recorded failure
     transport: str | None = None
     endpoint: str | None = None
     credential: CredentialState | None = None

@@ -159,7 +159,7 @@ class ProgramAuthorization:
         return self._secret if age_ns < CREDENTIAL_KEPT_MS_MAX * _MS_NS else None
 
     async def has_other_than(self, refused: Secret | None) -> bool:
-        """Ask the program again, unless somebody has; whether it says something else by now."""
+        """Run the program again, unless another request has; return whether the secret changed."""
         current = self.in_use
         if current is None or current == refused:
             self._secret = None  # also when the program fails
@@ -268,7 +268,7 @@ def parse_login(content: bytes, now: datetime, *, where: str) -> CodexLogin:
         # The decoder's own words may quote a token.
         raise AuthRejectedError(f"the login at {where} is damaged", hint=LOGIN_HINT) from None
     if tokens is None or not tokens.access_token:
-        raise AuthRejectedError(f"nobody is signed in at {where}", hint=LOGIN_HINT)
+        raise AuthRejectedError(f"no login found at {where}", hint=LOGIN_HINT)
     claims = _claims_of(tokens.access_token)
     claimed = claims.auth.chatgpt_account_id if claims.auth else None
     login = CodexLogin(

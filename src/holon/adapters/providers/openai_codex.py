@@ -169,7 +169,7 @@ class OpenAiCodexTransport:
         self._endpoint = endpoint
         self._exchange = exchange
         self._authorization = authorization
-        self._clock = clock  # for reset times that are told as a moment
+        self._clock = clock  # for reset times given as a moment
         self._memo = RequestMemo()
         self._replay = OutputReplay()
         self._refused = refused or RefusedParameters()

@@ -253,7 +253,7 @@ class ThinkingSplitter:
 
 
 def may_be_empty(conversation: Sequence[ConversationMessage]) -> bool:
-    """Whether the model was told nothing since its last words but the results of its calls."""
+    """Whether only results of its calls follow the model's last message."""
     newest = conversation[-1].blocks if conversation else ()
     return bool(newest) and all(isinstance(block, ToolResultBlock) for block in newest)
 

@@ -66,7 +66,7 @@ class _Stretch(NamedTuple):
 
 
 class CommitPruning(NamedTuple):
-    """How far the commits were gone through, and whether there is more to forget."""
+    """How far commits were pruned, and whether more can be."""
 
     end_seq: int
     more: bool

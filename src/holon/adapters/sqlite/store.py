@@ -73,7 +73,7 @@ class SqliteStore:
         self._retention = retention
         self._reader = reader
         self._files = files
-        self._lock = lock  # without one the connection belongs to whoever made it
+        self._lock = lock  # None: the connection belongs to the caller
         self.owner = owner
         self._reads = SqliteReads(reader)
 
@@ -143,11 +143,11 @@ class SqliteStore:
 
 @dataclass(frozen=True, slots=True)
 class LockedHome:
-    """A home whose lock is held and whose last owner is gone, and whose store is not open yet."""
+    """A home whose lock is held and whose store is not open yet."""
 
     lock: HomeLock
     generation: int = 0  # of the last owner
-    objection: StoreError | None = None  # what was found wrong with it, told when it is opened
+    objection: StoreError | None = None  # a problem found, raised when the store is opened
 
     def release(self) -> None:
         """Let the next process have the home; once its store is closed this does nothing."""

@@ -42,7 +42,25 @@ from holon.model.workspaces import (
 
 
 class SqliteWorkspaceReads(ReadSession):
-    """Where agents work."""
+    """Reads of one agent's workspaces inside the caller's transaction."""
+
+    def _active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
+        row = self._one("active_workspace", (agent_id,))
+        return None if row is None else _active(row)
+
+    def _bindings(self, agent_id: AgentId) -> WorkspaceBindings:
+        held = self._one("occupancy_of", (agent_id,))
+        return WorkspaceBindings(
+            attached=tuple(
+                workspace_entry(row) for row in self._all("attached_workspaces", (agent_id,))
+            ),
+            active=self._active_workspace(agent_id),
+            occupancy=None if held is None else _occupancy(held),
+        )
+
+
+class SqliteWorkspaceReads(WorkspaceLooks):
+    """The workspaces' part of the port."""
 
     async def active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
         """The workspace an agent is in; nothing when it is at home."""
@@ -79,7 +97,7 @@ class SqliteWorkspaceReads(ReadSession):
 
 
 def workspace_entry(row: Row) -> WorkspaceEntry:
-    """Return the workspace a row tells of."""
+    """Return the workspace of a row."""
     workspace_id, anchor, repo_name, created_at, updated_at = row
     return WorkspaceEntry(
         workspace_id=WorkspaceId(str(workspace_id)),

@@ -40,14 +40,14 @@ class BadTokenError(BadInputError):
 
 
 def _nobody(token: str) -> None:
-    """Tell nobody."""
+    """Ignore the secret."""
 
 
 class FixedToken:
     """A token the operator named; it is in force for as long as the process runs."""
 
     def __init__(self, text: str) -> None:
-        """Take it; raises BadTokenError for one nobody could send."""
+        """Take a token; raises BadTokenError for one that no request can carry."""
         self._digest = _digest_of(text, subject="the token", repair=f"give {_RULE}")
 
     def digest(self) -> bytes | None:
@@ -59,7 +59,7 @@ class TokenFile:
     """A token that lives in a file."""
 
     def __init__(self, path: Path, learn: Callable[[str], object] = _nobody) -> None:
-        """Know the file; `learn` is told of every token that is in force, before it is."""
+        """`learn` is called with every token before it takes effect."""
         self._path = path
         self._learn = learn
         self._stamp: tuple[int, int, int] | None = None
@@ -82,14 +82,14 @@ class TokenFile:
         finally:
             os.close(handle)
         try:
-            os.link(draft, self._path)  # fails when somebody was faster: theirs stands
+            os.link(draft, self._path)  # fails when another process was faster: its token stays
         except FileExistsError:
             pass
         finally:
             os.unlink(draft)
 
     def require_usable(self, *, is_replaceable: bool = False) -> None:
-        """Raise BadTokenError for a token nobody could be let in with.
+        """Raise BadTokenError for an unusable token.
 
         One that is replaceable is made anew by the next start when it is gone.
         """
@@ -164,7 +164,7 @@ _log = logging.getLogger(__name__)
 
 
 class TriggerKeyFile:
-    """The key of one home. `learn` is told of every secret that is shown."""
+    """The key of one home. `learn` is called with every secret handed out."""
 
     def __init__(self, home: Path, learn: Callable[[str, str], bool]) -> None:
         self._path = home / FILE_NAME

@@ -99,7 +99,7 @@ class DetachedProcess:
 
 
 class LivingProcess:
-    """A process somebody else started, held by a handle."""
+    """A process started elsewhere, held by a pidfd."""
 
     def __init__(self, handle: int, identity: ProcessIdentity) -> None:
         self._handle = handle
@@ -133,7 +133,7 @@ def signal_handle(handle: int, number: signal.Signals) -> None:
 
 
 def tell_ready(handle: int) -> None:
-    """Say, in the process that was started, that it is ready; whoever asked may be gone."""
+    """Report readiness, in the started process; the parent may have exited."""
     try:
         os.write(handle, READY_WORD)
     except OSError:

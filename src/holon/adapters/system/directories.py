@@ -60,7 +60,7 @@ TEMPLATES_FOLDER: Final = "templates"
 
 
 def user_home_of(environ: Mapping[str, str]) -> Path | None:
-    """Return the user's home, or nothing where nobody says where it is."""
+    """Return the user's home directory, or None when it is unknown."""
     named = environ.get("HOME", "")
     if named:
         return Path(named) if os.path.isabs(named) else None

@@ -60,5 +60,5 @@ class FailureFiles:
         """It went well since."""
         for path in (self.files.startup_failure, self.files.shutdown_failure):
             if read_own(path) is not None:
-                with suppress(OSError):  # a disk that takes no writes: it is told once more, then
+                with suppress(OSError):  # a read-only disk: the failure is reported again
                     path.unlink(missing_ok=True)

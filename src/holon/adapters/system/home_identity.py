@@ -73,7 +73,7 @@ def is_other_home(written_down: HomeIdentity, home: Path, *, boot: str | None) -
     try:
         place = place_of(home)
     except OSError:
-        return True  # it cannot be told, and what is not known to be ours is left alone
+        return True  # undecidable: treated as foreign, and left alone
     if place is None or boot in (None, boot_id()):
         return written_down.place != place
     return written_down.inode != place.inode

@@ -147,7 +147,7 @@ def unheard(line: JournalLine) -> None:
 
 
 class JournalFile:
-    """Writes what it is told to a log, and what matters to whoever watches."""
+    """Writes lines to a log, and important ones to a watcher."""
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ class JournalFile:
             self._log.append(_encoded(line))
         except (OSError, HolonError):
             self._lost_count += 1
-        with suppress(OSError):  # whoever watched may have gone
+        with suppress(OSError):  # the watcher may have exited
             self._echo(line)
 
     def _told_of_lost(self) -> JournalLine:

@@ -47,7 +47,7 @@ class AddressTakenError(HolonError):
 
 
 class AddressUnusableError(HolonError):
-    """This machine, or this user, cannot listen there, whoever else does."""
+    """This machine or user cannot listen at that address."""
 
     code = "address_unusable"
 
@@ -84,7 +84,7 @@ def bind_tcp(host: str, port: int) -> socket.socket:
 
 
 def require_bindable(host: str, port: int) -> None:
-    """Raise AddressTakenError or AddressUnusableError when nobody could listen there now."""
+    """Raise AddressTakenError or AddressUnusableError when an address cannot be bound now."""
     _bound_tcp(host, port).close()
 
 
@@ -129,7 +129,7 @@ def _not_bound(error: OSError, host: str, port: int) -> HolonError:
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody listens on a socket file."""
+    """Whether a process listens on a socket file."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:
@@ -138,7 +138,7 @@ def answers(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except OSError:
-            return True  # busy or forbidden: somebody is there, or we cannot tell
+            return True  # busy or forbidden: assume a listener
     return True
 
 

@@ -85,7 +85,7 @@ def _message_of(record: logging.LogRecord) -> str:
 
 
 class LogTail(NamedTuple):
-    """The last lines of a log, oldest first, as somebody wrote them."""
+    """The last lines of a log, oldest first, unchanged."""
 
     lines: tuple[str, ...]
     truncated: bool  # there is more before them
@@ -147,7 +147,7 @@ class RotatingLog:
         return os.path.samestat(held, named)
 
     def _rotate(self) -> None:
-        """Move the file aside, unless somebody else is doing so or has done so."""
+        """Rotate the file, unless another process does or did."""
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -227,7 +227,7 @@ class JournalHandler(logging.Handler):
 
 @contextmanager
 def python_log_into(journal: "JournalFile", level: LogLevel) -> Iterator[None]:
-    """Have the journal keep what Python's log is told, while the block runs."""
+    """Send Python's log records to the journal while the block runs."""
     root, own_logger = logging.getLogger(), logging.getLogger(OURS)
     before = root.level, own_logger.level
     handler = JournalHandler(journal)
@@ -267,14 +267,16 @@ class PythonLog:
 def clean_crashes(redactor: Redactor) -> None:
     """For the rest of this process, print uncaught exceptions without secrets."""
 
-    def told(
+    def log_uncaught(
         kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
     ) -> None:
         text = "".join(traceback.format_exception(kind, error, trace))
         print(redactor.redact(text), file=sys.stderr, end="", flush=True)
 
-    sys.excepthook = told
-    threading.excepthook = lambda crash: told(crash.exc_type, crash.exc_value, crash.exc_traceback)
+    sys.excepthook = log_uncaught
+    threading.excepthook = lambda crash: log_uncaught(
+        crash.exc_type, crash.exc_value, crash.exc_traceback
+    )
 
 
 def _level_of(number: int) -> LogLevel:

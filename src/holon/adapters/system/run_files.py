@@ -43,7 +43,7 @@ class RunPaths:
 
 
 class UnsafePathError(HomeUnusableError):
-    """A folder or file of ours is open to others, or somebody else's stands in its place."""
+    """A folder or file of ours is accessible to other users, or a foreign one is in its place."""
 
     code = "unsafe_place"
 

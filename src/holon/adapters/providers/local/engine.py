@@ -184,7 +184,7 @@ def _require_gguf(path: Path) -> None:
         )
 
 
-_PIECE_TOKENS: Final = 128  # of the prompt, between two looks at whether anybody still waits
+_PIECE_TOKENS: Final = 128  # of the prompt, between two checks for cancellation
 _SEED: Final = 1
 _SOCKET_PATH_BYTES_MAX: Final = 100
 
@@ -289,7 +289,7 @@ class _Generation:
     def _tell_unless_gone(self, text: str) -> None:
         try:
             self._tell(text)
-        except RuntimeError:  # the event loop is closed: nobody waits any more
+        except RuntimeError:  # the event loop is closed: there is no waiter
             self._abandoned.set()
 
 

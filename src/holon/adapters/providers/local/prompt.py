@@ -112,7 +112,7 @@ GENERAL: Final = Profile(
 
 
 def profile_for(model: str) -> Profile:
-    """Return the profile of a model by its name; a file somebody chose is taken for capable."""
+    """Return the profile of a model by its name; a user's own file counts as capable."""
     return GENERAL if model.startswith("/") else SMALL
 
 
@@ -273,7 +273,7 @@ def _telling_texts(value: JsonValue) -> Iterator[str]:
 
 
 def _calls_are_left(conversation: Sequence[ConversationMessage], profile: Profile) -> bool:
-    """Whether the model may call again before somebody speaks: a very small one would go on."""
+    """Whether the model may call again in this turn; a very small one would never stop."""
     if profile.calls_per_turn_max is None:
         return True
     calls = 0

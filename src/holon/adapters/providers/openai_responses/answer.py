@@ -282,7 +282,7 @@ _DONE: Final = "[DONE]"
 
 
 class ResponseStream:
-    """One response, being told."""
+    """The assembler of one streamed response."""
 
     def __init__(self) -> None:
         self._done: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -337,7 +337,7 @@ class ResponseStream:
         self._done.setdefault(_identity(item, index, fallback=place), (place, item))
         if len(self._done) > PROVIDER_OUTPUT_ITEMS_COUNT_MAX:
             raise UnreadableResponseError(
-                f"the stream told more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} items"
+                f"the stream has more than {PROVIDER_OUTPUT_ITEMS_COUNT_MAX} items"
             )
 
     def _progress(self, kind: str, data: dict[str, Any]) -> list[AnswerProgress]:
@@ -384,7 +384,7 @@ def _identity(item: dict[str, Any], index: int | None, *, fallback: int) -> str:
     item_id = item.get("id")
     if isinstance(item_id, str) and item_id:
         return f"id {item_id}"
-    return f"told {fallback}" if index is None else f"index {index}"
+    return f"position {fallback}" if index is None else f"index {index}"
 
 
 def _call_key(item_id: JsonValue, data: dict[str, Any]) -> str:
@@ -408,7 +408,7 @@ async def response_in(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
 
 
 def lift_style(lowered: LoweredRequest, clock: Clock | None) -> LiftStyle:
-    """Return how the answer to a request is read; the clock is for resets told as a moment."""
+    """Return how the answer to a request is read; the clock is for resets given as a moment."""
     return LiftStyle(
         thinking_origin=lowered.style.thinking_origin,
         freeform=lowered.style.freeform,

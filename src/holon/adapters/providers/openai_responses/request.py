@@ -176,7 +176,7 @@ def _call_item(block: ToolUseBlock, freeform: Mapping[str, str]) -> Item:
 
 
 def _freeform_text(block: ToolUseBlock, freeform: Mapping[str, str]) -> str | None:
-    """Return the text of a call that can be told as a freeform one without losing anything."""
+    """Return the text of a call that can be sent as freeform without losing anything."""
     argument = freeform.get(block.name)
     if argument is None or not isinstance(block.input, dict) or len(block.input) != 1:
         return None
@@ -195,7 +195,7 @@ def _reasoning_item(block: ThinkingBlock, origin: str) -> Item | None:
 
 
 def is_hosted(item: Mapping[str, JsonValue]) -> bool:
-    """Whether an item tells of a call the provider answered by itself: it waits for no result."""
+    """Whether an item is a call the provider executed itself, which needs no result."""
     kind = item.get("type")
     return isinstance(kind, str) and kind.endswith("_call") and "call_id" not in item
 

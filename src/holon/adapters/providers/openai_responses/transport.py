@@ -172,7 +172,7 @@ class OpenAiResponsesTransport:
         self._endpoint = endpoint
         self._exchange = exchange
         self._authorization = authorization
-        self._clock = clock  # for reset times that are told as a moment
+        self._clock = clock  # for reset times given as a moment
         self._memo = RequestMemo()
         self._windows = ContinuationWindows()
         self._refused = refused or RefusedParameters()

@@ -183,7 +183,7 @@ def path_of_script(name: str, *, scripts_dir: Path | None) -> Path:
 
 def script_of(data: bytes, *, where: str) -> Script:
     """Return the script that a file's bytes hold; `where` names the file in complaints."""
-    import yaml  # a YAML reader is needed by those who play a script, and by nobody else
+    import yaml  # imported here: only scripts need a YAML parser
 
     if len(data) > SCRIPT_BYTES_MAX:
         _fail(where, f"a script has at most {SCRIPT_BYTES_MAX} bytes")

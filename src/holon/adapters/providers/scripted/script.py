@@ -115,7 +115,7 @@ class ScriptedRound(Record, frozen=True, kw_only=True):
 
 
 class ScriptedRule(Record, frozen=True, kw_only=True):
-    """What the model says in a turn that was told `when`; without it, in any other turn."""
+    """The rounds of a turn whose input contains `when`; without it, of any other turn."""
 
     when: str = ""
     rounds: tuple[ScriptedRound, ...]
@@ -190,7 +190,7 @@ def _line(rounds: tuple[ScriptedRound, ...], number: int) -> ScriptLine:
 def _opening_of(
     conversation: Sequence[ConversationMessage], turn_start: ConversationPosition | None
 ) -> int | None:
-    """Where the running turn began; without a mark, where somebody last said something."""
+    """Return where the running turn begins; without a mark, the last user text."""
     if turn_start is not None:
         return turn_start.message_index
     newest = range(len(conversation) - 1, -1, -1)

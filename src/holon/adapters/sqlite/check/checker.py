@@ -23,7 +23,7 @@ from holon.adapters.sqlite.check.facts import (
     Violation,
     owners_of,
 )
-from holon.adapters.sqlite.check.rooms import (
+from holon.adapters.sqlite.check.features import (
     check_skills,
     check_timers,
     check_waits,
@@ -90,7 +90,7 @@ _LOOKS_MAX: Final = 3
 def check_database(path: Path, *, now: datetime | None = None, acked: Acked = ()) -> CheckReport:
     """Check every invariant over the database at `path`, or raise a StoreError if it is not one.
 
-    `acked` are messages whose admission somebody was told of: they must be there (I1). Where the
+    `acked` are messages whose admission was acknowledged: they must exist (I1). Where the
     agent of each is given too, what another agent has pruned excuses nothing.
     """
     for _ in range(_LOOKS_MAX):

@@ -241,7 +241,7 @@ class _ByAgent:
         self._ahead = next(rows, None)
 
     def take(self, agent_id: str) -> Iterator[Row]:
-        """Yield this agent's rows; rows of agents before it that nobody took are passed over."""
+        """Yield this agent's rows; unread rows of earlier agents are skipped."""
         while self._ahead is not None and str(self._ahead[0]) <= agent_id:
             row, self._ahead = self._ahead, next(self._rows, None)
             if row[0] == agent_id:

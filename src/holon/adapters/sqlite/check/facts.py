@@ -30,11 +30,11 @@ class Invariant(StrEnum):
     WAITS_CAN_END = (
         "I7"  # every open wait has a live source or a deadline to come, and holds its item
     )
-    TASKS_ARE_KNOWN = "I8"  # every task and work item has a record that somebody can act on
+    TASKS_ARE_KNOWN = "I8"  # every task and work item has a usable record
     CALLS_ARE_PAIRED = "I9"  # every tool use has one call, every call at most one result
     TICKS_COALESCE = "I10"  # at most one pending tick per key and per timer
     CLOSURES_HOLD = "I11"  # a closure fits the rows it was drawn from
-    PROVENANCE_HOLDS = "I12"  # nobody speaks with more authority than their door gave them
+    PROVENANCE_HOLDS = "I12"  # no message has more authority than its surface gives
     TIMERS_COME_ROUND = "I13"  # an active timer stands on the grid its schedule names
     PLACES_ARE_HELD = "I14"  # an agent is in one attached workspace at most, and holds its root
     SKILLS_ARE_USED = "I15"  # a skill in use belongs to the open turn, or to a completed one
@@ -81,7 +81,7 @@ class Facts(NamedTuple):
 
     connection: apsw.Connection
     as_of: int | None = None  # whole microseconds; deadlines are judged by it
-    # Messages somebody was told were admitted, each with its agent if that is known.
+    # Messages whose admission was acknowledged, each with its agent if that is known.
     acked: Mapping[str, str | None] = _NOBODY_SAID
 
     def rows(self, sql: str, parameters: tuple[str | int | None, ...] = ()) -> Iterator[Row]:

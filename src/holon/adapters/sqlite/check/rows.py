@@ -129,7 +129,7 @@ _RANKS: Final = (
 
 
 def check_provenance(facts: Facts) -> Iterator[Violation]:
-    """I12: the operator came through an operator's door, and nobody outranks their own."""
+    """I12: operator messages came by an operator surface, and no authority exceeds its surface."""
     kinds = facts.texts(
         """select origin_kind, admission_context, authority_class, trust,
                count(*), min(message_id)
@@ -143,7 +143,7 @@ def check_provenance(facts: Facts) -> Iterator[Violation]:
         Invariant.PROVENANCE_HOLDS,
         """select message_id, 'its envelope names another origin, door or authority'
            from messages
-           where case when json_valid(envelope) then -- others are told of below
+           where case when json_valid(envelope) then -- others are reported below
                json_extract(envelope, '$.origin.kind') is not origin_kind
                or json_extract(envelope, '$.admission_context') is not admission_context
                or json_extract(envelope, '$.authority_class') is not authority_class

@@ -35,7 +35,7 @@ class OpenMode(StrEnum):
     """How to open, by the files that stand beside the database."""
 
     LIVE = "readonly_shm=1"  # log and index: a host runs, or ran until it was killed
-    COPIED = "vfs=unix-none"  # a log alone: a copy nobody runs on, so no lock is needed
+    COPIED = "vfs=unix-none"  # a log alone: a copy without a running host, so no lock is needed
     AT_REST = "immutable=1"  # neither: closed cleanly, everything is in the one file
 
 

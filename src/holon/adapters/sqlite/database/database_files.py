@@ -168,7 +168,7 @@ def require_whole_log(connection: apsw.Connection, path: Path) -> None:
     try:
         end, lost_count = _end_and_lost(connection, log_path(path))
     except (apsw.BusyError, OSError):
-        return  # whatever is wrong with it is told by who opens it
+        return  # opening it reports what is wrong
     if lost_count > 1:
         raise StoreDamagedError(
             f"the write-ahead log of the database at {path} is damaged: {lost_count} commits behind"
@@ -258,7 +258,7 @@ class DatabaseFiles:
         self._frame_count = frame_count
 
     def written(self) -> None:
-        """Note how long the log has become by our own writing, before anybody is told of it."""
+        """Record the log's size after our own write, before the commits are acknowledged."""
         stamp = _stat(self._log)
         if stamp is not None and stamp.is_same_file(self._log_was):
             self._log_was = stamp
@@ -266,7 +266,7 @@ class DatabaseFiles:
             self._write_record()
 
     def forget(self) -> None:
-        """The log was folded back for good: there is nothing left that belongs together."""
+        """Remove the record after the final checkpoint, when no log is left to compare."""
         with suppress(OSError):
             self._record.unlink(missing_ok=True)
 

@@ -289,7 +289,7 @@ class EventRow(NamedTuple):
 
 
 def agent_state(row: AgentRow) -> AgentState:
-    """Return the agent a row tells of."""
+    """Return the agent of a row."""
     return AgentState(
         identity=IDENTITIES.decode(row.identity),
         generation=row.generation,
@@ -325,7 +325,7 @@ def agent_state(row: AgentRow) -> AgentState:
 
 
 def wait_record(row: WaitRow) -> WaitRecord:
-    """Return the wait a row tells of, as it stands now."""
+    """Return the wait of a row in its current state."""
     return msgspec.structs.replace(
         _WAITS.decode(row.record),
         state=WaitState(row.state),
@@ -349,7 +349,7 @@ def activation_memory(row: WorkItemRow, item: WorkItemRecord) -> ActivationMemor
 
 
 def turn_record(row: TurnRow) -> TurnRecord:
-    """Return the turn a row tells of."""
+    """Return the turn of a row."""
     return TurnRecord(
         turn_id=TurnId(row.turn_id),
         agent_id=AgentId(row.agent_id),
@@ -397,7 +397,7 @@ def recorded_call(row: CallRow, *, agent_id: AgentId) -> RecordedCall:
 
 
 def task_record(row: TaskRow) -> TaskRecord:
-    """Return the task a row tells of, as it stands now."""
+    """Return the task of a row in its current state."""
     return msgspec.structs.replace(
         _TASKS.decode(row.record),
         status=TaskStatus(row.status),
@@ -409,7 +409,7 @@ def task_record(row: TaskRow) -> TaskRecord:
 
 
 def timer_record(row: TimerRow) -> TimerRecord:
-    """Return the timer a row tells of, as it stands now."""
+    """Return the timer of a row in its current state."""
     return msgspec.structs.replace(
         _TIMERS.decode(row.record),
         status=TimerStatus(row.status),

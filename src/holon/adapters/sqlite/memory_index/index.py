@@ -234,7 +234,7 @@ class SqliteMemoryIndex:
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody uses it right now."""
+        """Whether a call is running on it."""
         return self._turn.locked()
 
     async def search(self, query: str, scope: MemoryScope, *, limit: int) -> Sequence[MemoryHit]:

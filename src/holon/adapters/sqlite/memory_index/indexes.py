@@ -31,7 +31,7 @@ class SqliteMemoryIndexes:
         return index
 
     def _drop_oldest(self) -> None:
-        """Forget one that nobody uses; its connection closes when it is collected."""
+        """Drop an index that is not in use; its connection closes when it is collected."""
         idle = next((home for home, each in self._open.items() if not each.is_busy), None)
         if idle is not None:
             del self._open[idle]

@@ -231,7 +231,7 @@ class CommitWriter:
         try:
             results = self._apply_all(commits)
             self._events.finish()
-        except Exception as error:  # noqa: BLE001 - named boundary: who waits must be told
+        except Exception as error:  # noqa: BLE001 - named boundary: waiters need an outcome
             return _failed(self._give_up(error), commits)
         return AppliedGroup(results, frozenset(self._touched), is_open=True)
 
@@ -244,7 +244,7 @@ class CommitWriter:
             if self._files is not None:
                 self._files.written()
                 self._files.require_ours()
-        except Exception as error:  # noqa: BLE001 - named boundary: who waits must be told
+        except Exception as error:  # noqa: BLE001 - named boundary: waiters need an outcome
             return _failed(self._give_up(error), group.results)
         return group._replace(is_open=False)
 

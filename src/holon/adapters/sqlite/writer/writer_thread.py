@@ -95,7 +95,7 @@ Work: TypeAlias = Callable[[], None]
 
 
 class WorkerThread:
-    """Does what takes a while; handed work on the loop."""
+    """Runs blocking work on one thread, submitted on the loop."""
 
     def __init__(self) -> None:
         self._works: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
@@ -105,7 +105,7 @@ class WorkerThread:
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop that is told; the first one that asks."""
+        """The loop that gets results: the first one that submits work."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return self._loop
@@ -119,12 +119,12 @@ class WorkerThread:
         self._works.put(None)
 
     def join(self) -> None:
-        """Wait for its end; not on the loop, which has to be told of the last piece."""
+        """Wait for its end; never on the loop, which must receive the last result."""
         self._thread.join()
 
     def tell(self, callback: Work) -> None:
         """On the thread: have the loop call something."""
-        # A loop that is gone took everyone with it who could have been told.
+        # A closed loop has no waiters left.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(callback)
 
@@ -151,12 +151,12 @@ class _Waiting:
             _wake(waiter)
 
     async def outcome(self) -> CommitOutcome:
-        # A future for each: whoever stops waiting must not take the outcome away from others.
+        # A future per waiter: cancelling one must not cancel the others.
         if self._result is None:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._waiters.append(waiter)
             await waiter
-        assert self._result is not None, "waiters are told when there is a result"
+        assert self._result is not None, "waiters resume when there is a result"
         if isinstance(self._result, StoreError):
             raise self._result
         return self._result
@@ -182,10 +182,10 @@ class ThreadWriter:
         self._checkpoints = Checkpoints(connection, files)
         self._disk = WorkerThread()
         self._items: deque[_Item] = deque()  # in the order they came
-        self._is_called = False  # somebody will look at the items
+        self._is_called = False  # a wake-up of the thread is pending
         self._is_lent = False  # the connection, to the thread
         self._is_closed = False
-        self._is_let_go = False  # the connection, for good
+        self._is_let_go = False  # of the connection, finally
         self._waiting_count = 0
         self._refused: StoreFullError | None = None  # the newest group, for want of room
         self._observers: list[CommitObserver] = []
@@ -226,11 +226,11 @@ class ThreadWriter:
                 returned.append(job())
             except apsw.Error as error:
                 raised.append(running_error(error, system_errno=self._connection.system_errno))
-            except Exception as error:  # noqa: BLE001 - named boundary: it is for whoever asked
+            except Exception as error:  # noqa: BLE001 - named boundary: raised in the caller
                 raised.append(error)
             _note_breakage(self._commits, raised)
             if self._files is not None:
-                self._files.written()  # before anybody is told: what comes later is not ours
+                self._files.written()  # before acknowledging: later growth is not ours
             self._disk.tell(lambda: _wake(finished))
 
         self._take(work)
@@ -288,7 +288,7 @@ class ThreadWriter:
         if written.is_open:
             self._lend(partial(self._finish, group, partial(self._commits.make_durable, written)))
         elif isinstance(written.results[0], StoreBusyError):
-            # Another program holds the database, as nobody should: the thread gives it a while.
+            # Another program has locked the database: the thread waits a while for it.
             self._lend(partial(self._finish, group, partial(self._commits.apply_group, commits)))
         else:
             self._deliver(group, written)

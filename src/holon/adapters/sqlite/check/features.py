@@ -1,15 +1,15 @@
-"""The invariant of waiting: nothing waits for what can no longer come.
+"""Invariants of waits, timers, workspaces and skills.
 
-Owns:  I7; I13: an active timer comes round again, on the grid its schedule names; I14; I15.
-Rule 1: a source is alive while it can still end the wait: a task that runs, a timer that will fire,
-        an item that is open, an operator who may speak, an outside system with its capability.
+Owns:  I7: every wait can still end; I13: an active timer fires again, on the grid of its schedule;
+       I14: active workspaces are held; I15: active skills were used.
+Rule 1: a source is alive while it can still end the wait: a running task, a timer that will fire,
+        an open item, an operator who may write, an outside system with its capability.
 Rule 2: a deadline counts until GRACE after it passed, because expiring it is a commit of its own.
         Agents that are not running are not expired, so theirs may lie in the past.
-Rule 3: an item is held back by as many waits as are open for it, and by no others.
-Rule 4: a cron timer's moment is not worked out again: what a zone's clocks do may have been changed
-        by its government since the timer was moved on.
-Rule 5: nothing here trusts the schema's own constraints. They are what might have failed.
-Rule 6: nothing here trusts the schema's own constraints. They are what might have failed.
+Rule 3: an item is blocked by exactly as many waits as are open for it.
+Rule 4: a cron timer's moment is not recomputed: the rules of its time zone may have changed since
+        the timer was advanced.
+Rule 5: no check trusts the schema's constraints: they are what might have failed.
 """
 
 from collections.abc import Iterator
