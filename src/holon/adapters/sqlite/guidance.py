@@ -136,7 +136,7 @@ class SkillChanges:
 
 
 class InstructionChanges:
-    """Writes which sources the operator has to review."""
+    """Writes which sources are to be looked at by the operator."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
@@ -144,8 +144,8 @@ class InstructionChanges:
 
     def write(self, change: NoteInstructionChange, *, at: int) -> None:
         """Write one change."""
-        event = change.event
-        if event.tainted:
+        told = change.event
+        if told.tainted:
             self._statements.run(
-                self._sql["note_tainted"], (change.agent_id, event.path, event.turn_id, at)
+                self._sql["note_tainted"], (change.agent_id, told.path, told.turn_id, at)
             )

@@ -69,16 +69,7 @@ _EVERY_TURN: Final = 2**63 - 1
 
 
 class SqliteMemoryReads(ReadSession):
-    """Reads and the records memory inside the caller's transaction."""
-
-    def _memory_figures(self, agent_id: AgentId) -> MemoryFigures:
-        match self._one("memory_figures", (agent_id,)):
-            case (int() as revision, int() as prompted, int() as archived, active):
-                return MemoryFigures(
-                    revision=revision,
-                    last_prompted_revision=prompted,
-                    archived_episode_count=archived,
-                    active_episode_id=None if active is made of."""
+    """What agents remember, and the records memory search is made of."""
 
     async def remembered(self, agent_id: AgentId) -> RememberedPlace:
         """Everything kept of an agent's memory, and the workspace it is in."""

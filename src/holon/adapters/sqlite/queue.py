@@ -62,7 +62,7 @@ class SqliteQueueReads(ReadSession):
     """Messages, queued and settled."""
 
     async def admission_target(self, agent_id: AgentId) -> AdmissionTarget | None:
-        """What admission needs to know, or None for an unknown agent."""
+        """What the door needs to know, or nothing when there is no such agent."""
         found = self._one("admission_target", (agent_id,))
         if found is None:
             return None
@@ -130,7 +130,7 @@ class SqliteQueueReads(ReadSession):
 
 
 def queue_entry(found: Row) -> QueueEntry:
-    """Return the queue entry of a row of the `message` query."""
+    """Return the message a row of the `message` query tells of."""
     seq, state, envelope, reason, was_put_off = found
     assert isinstance(seq, int), "seq is the row's number"
     return QueueEntry(

@@ -337,7 +337,7 @@ class TurnChanges:
 
 
 class ContextChanges:
-    """Writes where an agent's context begins."""
+    """Writes where an agent's history begins."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements

@@ -42,25 +42,7 @@ from holon.model.workspaces import (
 
 
 class SqliteWorkspaceReads(ReadSession):
-    """Reads of one agent's workspaces inside the caller's transaction."""
-
-    def _active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
-        row = self._one("active_workspace", (agent_id,))
-        return None if row is None else _active(row)
-
-    def _bindings(self, agent_id: AgentId) -> WorkspaceBindings:
-        held = self._one("occupancy_of", (agent_id,))
-        return WorkspaceBindings(
-            attached=tuple(
-                workspace_entry(row) for row in self._all("attached_workspaces", (agent_id,))
-            ),
-            active=self._active_workspace(agent_id),
-            occupancy=None if held is None else _occupancy(held),
-        )
-
-
-class SqliteWorkspaceReads(WorkspaceLooks):
-    """The workspaces' part of the port."""
+    """Where agents work."""
 
     async def active_workspace(self, agent_id: AgentId) -> ActiveWorkspace | None:
         """The workspace an agent is in; nothing when it is at home."""
@@ -97,7 +79,7 @@ class SqliteWorkspaceReads(WorkspaceLooks):
 
 
 def workspace_entry(row: Row) -> WorkspaceEntry:
-    """Return the workspace of a row."""
+    """Return the workspace a row tells of."""
     workspace_id, anchor, repo_name, created_at, updated_at = row
     return WorkspaceEntry(
         workspace_id=WorkspaceId(str(workspace_id)),
