@@ -24,6 +24,8 @@ from holon.model.limits import CONFIG_FILE_BYTES_MAX
 from holon.model.record import Record
 from holon.model.values import JsonValue
 
+_VALUE_LINES_MAX: Final = 64  # how far below its key a value may end and still be located
+
 
 class BadConfigError(BadInputError):
     """A setting cannot be used."""
@@ -56,9 +58,6 @@ def first_of(faults: Iterable[BadConfigError]) -> BadConfigError | None:
         return found[0] if found else None
     first, more = found[0], len(found) - 1
     return type(first)(f"{first.message} (and {more} more)", hint=first.hint)
-
-
-_VALUE_LINES_MAX: Final = 64  # how far below its key a value may end and still be located
 
 
 class ConfigText(Record, frozen=True, kw_only=True):

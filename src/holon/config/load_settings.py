@@ -53,6 +53,9 @@ from holon.model.values import JsonValue
 from holon.model.work import ReminderPolicy
 from holon.ports.journal import LogLevel
 
+_CHARS: Final = 16
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+
 
 class SourceKind(StrEnum):
     """The source of a value; a later one takes precedence."""
@@ -252,10 +255,6 @@ def _contradicting_folders(known: Mapping[str, SettingValue]) -> Iterator[BadCon
             f" (from {replay.where}) at the same time",
             hint="unset one of the two",
         )
-
-
-_CHARS: Final = 16
-_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def config_fingerprint(settings: Settings, started_with: Mapping[str, str | int | None]) -> str:

@@ -23,6 +23,7 @@ from holon.model.values import JsonValue
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+\Z")
 _PROVIDER: Final = re.compile(r"[a-z0-9][a-z0-9_.-]*\Z")
 _ALL_SHOWN: Final = "`holon config schema` lists every key"
+_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class SettingKey(Record, frozen=True):
@@ -173,9 +174,6 @@ def path_of(text: str) -> tuple[str, ...] | None:
             return None
         path = (*path, part)
     return path
-
-
-_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def config_schema() -> dict[str, JsonValue]:

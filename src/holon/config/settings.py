@@ -54,6 +54,14 @@ _PROFILE: Final = TextValue(
     rf"[A-Za-z0-9][A-Za-z0-9_.\-]{{0,{limits.ID_CHARS_MAX - 1}}}",
 )
 _EFFORT: Final = TextValue("a word such as low, medium or high", "[a-z]{1,20}")
+_SPENT: Final = (
+    ("turns_per_hour", "Turns of {whose} per hour."),
+    ("tokens_per_day", "Tokens used by the turns of {whose} per day."),
+    (
+        "cost_cents_per_day",
+        "Cost of the turns of {whose} per day in US cents, as far as prices are known.",
+    ),
+)
 
 
 class Setting(Record, frozen=True, kw_only=True):
@@ -76,15 +84,6 @@ class Setting(Record, frozen=True, kw_only=True):
         """Whether the key stands for one setting of each provider or model."""
         return "<" in self.key
 
-
-_SPENT: Final = (
-    ("turns_per_hour", "Turns of {whose} per hour."),
-    ("tokens_per_day", "Tokens used by the turns of {whose} per day."),
-    (
-        "cost_cents_per_day",
-        "Cost of the turns of {whose} per day in US cents, as far as prices are known.",
-    ),
-)
 
 # Off by default: an unexpected budget would stop an unattended agent.
 _BUDGETS: Final = tuple(

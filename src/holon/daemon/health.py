@@ -44,6 +44,10 @@ from holon.projections.runtime_status import (
     turn_failure,
 )
 
+STATUS_PATH: Final = "/control/runtime/status"
+_RESTART: Final = "holon daemon restart"
+_ALWAYS_THERE: Final = ("ok", "healthy", "pid", "home_dir", "socket_path")
+
 
 def stale_files(files: RunFiles) -> tuple[Path, ...]:
     """Return the removable files of an earlier process."""
@@ -70,11 +74,6 @@ def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
     except OSError:
         return False
     return is_kind(found.st_mode) and found.st_uid == os.getuid()
-
-
-STATUS_PATH: Final = "/control/runtime/status"
-_RESTART: Final = "holon daemon restart"
-_ALWAYS_THERE: Final = ("ok", "healthy", "pid", "home_dir", "socket_path")
 
 
 class Running(NamedTuple):

@@ -68,6 +68,13 @@ from holon.projections.runtime_status import DaemonStatus, FailurePhase, Runtime
 from holon.serve.effective_config import ServeRequest, effective_fingerprint, require_usable_token
 from holon.wire.responses import ReadinessAnswer, ShutdownAnswer
 
+SEE_LOGS: Final = "see what happened with: holon daemon logs"
+READINESS_PATH: Final = "/control/runtime/readiness"
+SHUTDOWN_PATH: Final = "/control/runtime/shutdown"
+_UNAUTHORIZED: Final = 401
+_LOOKS_COUNT_MAX: Final = 3  # at one that is ready, each as long as a probe may take
+_NOTHING_RAN: Final = "no runtime was running"
+
 
 def launch_arguments(home: Path, asked: ServeRequest) -> list[str]:
     """Return the program and its arguments."""
@@ -97,14 +104,6 @@ def launch_environment(environ: Mapping[str, str], asked: ServeRequest) -> dict[
     asked_for = {CONTROL_TOKEN: asked.token, CALLBACK_BASE_URL: asked.access.callback_base}
     found = {name: value for name, value in environ.items() if name not in asked_for}
     return found | {name: value for name, value in asked_for.items() if value is not None}
-
-
-SEE_LOGS: Final = "see what happened with: holon daemon logs"
-READINESS_PATH: Final = "/control/runtime/readiness"
-SHUTDOWN_PATH: Final = "/control/runtime/shutdown"
-_UNAUTHORIZED: Final = 401
-_LOOKS_COUNT_MAX: Final = 3  # at one that is ready, each as long as a probe may take
-_NOTHING_RAN: Final = "no runtime was running"
 
 
 class DaemonError(HolonError):

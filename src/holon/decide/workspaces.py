@@ -44,6 +44,11 @@ from holon.model.workspaces import (
     WorkspaceOccupancy,
 )
 
+PRIVATE_FOLDERS: Final = ("state", "run", "commands", "agents")  # of HOLON_HOME
+_QUOTED_CHARS: Final = 200
+_DIGEST_CHARS: Final = 20
+_BUILT_IN: Final = frozenset({AGENT_HOME, WORKSPACE_ROOT})
+
 
 class HostRoots(Record, frozen=True, kw_only=True):
     """The host's settings about roots: where homes are, and a shared root, if any."""
@@ -85,11 +90,6 @@ def place_of(agent_id: AgentId, bound: ActiveWorkspace | None, roots: HostRoots)
         access_mode=AccessMode.EXCLUSIVE_WRITE,
         cwd=own,
     )
-
-
-PRIVATE_FOLDERS: Final = ("state", "run", "commands", "agents")  # of HOLON_HOME
-
-_QUOTED_CHARS: Final = 200
 
 
 class _PathRefusal(NamedTuple):
@@ -172,10 +172,6 @@ def _quoted_path(path: str) -> str:
 
 def _refusal(code: RefusalCode, message: str, hint: str) -> Refusal:
     return Refusal(code=code, message=message, hint=hint, field="path")
-
-
-_DIGEST_CHARS: Final = 20
-_BUILT_IN: Final = frozenset({AGENT_HOME, WORKSPACE_ROOT})
 
 
 class AttachTarget(Record, frozen=True, kw_only=True):

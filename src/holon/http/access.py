@@ -44,6 +44,9 @@ HUB_SIGNATURE: Final = (
 )
 
 _OPERATOR_ONLY: Final = frozenset({Access.CONTROL, Access.INGRESS, Access.SIGNED})
+ContextT = TypeVar("ContextT")
+FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
+_MINUTE_NS: Final = 60 * 1_000_000_000
 
 
 class Token(Protocol):
@@ -123,11 +126,6 @@ class Authorizer:
                 return Forbidden("a command an agent runs may read, but not act as the operator")
             return Allowed(CallerClass.AGENT_EXEC)
         return Allowed(CallerClass.OPERATOR)
-
-
-ContextT = TypeVar("ContextT")
-
-FOREIGN_SITES: Final = frozenset({b"cross-site", b"same-site"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -236,9 +234,6 @@ def _unsupported(hint: str) -> Reply:
         "unsupported body type",
         hint=hint,
     )
-
-
-_MINUTE_NS: Final = 60 * 1_000_000_000
 
 
 @dataclass(slots=True)

@@ -60,6 +60,9 @@ from holon.wire.strict_body import decode_body
 ContextT = TypeVar("ContextT")
 PREFIX: Final = "api"
 _ESCAPED: Final = re.compile("(?:[^%]|%[0-9A-Fa-f]{2})*")
+ReplyT = TypeVar("ReplyT", bound=AnyReply)
+_TRUST: Final = "trust"
+_CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +159,7 @@ def _params(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, st
     return params
 
 
-ReplyT = TypeVar("ReplyT", bound=AnyReply)
 _log = logging.getLogger(__name__)
-
-_TRUST: Final = "trust"
-_CHALLENGE: Final[Header] = (b"www-authenticate", b"Bearer")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -44,6 +44,9 @@ from holon.model.work import WorkItemRecord
 from holon.ports.clock import Clock
 from holon.runtime.host import Host
 
+IdT = TypeVar("IdT", TaskId, TimerId, BriefId)
+OwnedT = TypeVar("OwnedT", TaskRecord, TimerRecord, BriefRecord)
+
 
 def _none_open() -> int:
     return 0
@@ -97,10 +100,6 @@ class HttpContext:
     prompt_waits: anyio.Semaphore = field(
         default_factory=lambda: anyio.Semaphore(PROMPT_WAITS_COUNT_MAX)
     )
-
-
-IdT = TypeVar("IdT", TaskId, TimerId, BriefId)
-OwnedT = TypeVar("OwnedT", TaskRecord, TimerRecord, BriefRecord)
 
 
 def named_agent(call: Call) -> AgentId:

@@ -34,38 +34,6 @@ from holon.runtime.events.feed import (
 from holon.wire.codec import ErrorBody, encode
 
 INTERNAL_HINT: Final = "the log of the service says more: holon daemon logs"
-
-
-def refused_reply(
-    status: int,
-    code: str,
-    error: str,
-    *,
-    hint: str | None = None,
-    headers: tuple[Header, ...] = (),
-) -> Reply:
-    """Build the reply for a request that is not carried out."""
-    body = ErrorBody(ok=False, error=error, code=code, hint=hint)
-    return error_reply(status, body, headers=headers)
-
-
-def nothing_here() -> Reply:
-    """Build the one reply for whatever is not served: a path, or an address that opens nothing."""
-    return refused_reply(
-        HTTPStatus.NOT_FOUND,
-        "not_found",
-        "nothing is served here",
-        hint="GET /openapi.json lists what is served",
-    )
-
-
-def error_reply(status: int, body: ErrorBody, *, headers: tuple[Header, ...] = ()) -> Reply:
-    """Build the reply that carries this error."""
-    return Reply(status=status, body=encode(body), headers=headers)
-
-
-_log = logging.getLogger(__name__)
-
 REFUSALS: Final[Mapping[RefusalCode, HTTPStatus]] = MappingProxyType(
     {
         RefusalCode.AGENT_NOT_FOUND: HTTPStatus.NOT_FOUND,
@@ -111,7 +79,6 @@ REFUSALS: Final[Mapping[RefusalCode, HTTPStatus]] = MappingProxyType(
         RefusalCode.SHUTTING_DOWN: HTTPStatus.SERVICE_UNAVAILABLE,
     }
 )
-
 _STATUSES: Final[tuple[tuple[type[HolonError], HTTPStatus], ...]] = (
     (BadInputError, HTTPStatus.BAD_REQUEST),
     (ForbiddenTransitionError, HTTPStatus.CONFLICT),
@@ -127,6 +94,37 @@ _STATUSES: Final[tuple[tuple[type[HolonError], HTTPStatus], ...]] = (
     (StoreBrokenError, HTTPStatus.SERVICE_UNAVAILABLE),
     (MemoryIndexError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
+
+
+def refused_reply(
+    status: int,
+    code: str,
+    error: str,
+    *,
+    hint: str | None = None,
+    headers: tuple[Header, ...] = (),
+) -> Reply:
+    """Build the reply for a request that is not carried out."""
+    body = ErrorBody(ok=False, error=error, code=code, hint=hint)
+    return error_reply(status, body, headers=headers)
+
+
+def nothing_here() -> Reply:
+    """Build the one reply for whatever is not served: a path, or an address that opens nothing."""
+    return refused_reply(
+        HTTPStatus.NOT_FOUND,
+        "not_found",
+        "nothing is served here",
+        hint="GET /openapi.json lists what is served",
+    )
+
+
+def error_reply(status: int, body: ErrorBody, *, headers: tuple[Header, ...] = ()) -> Reply:
+    """Build the reply that carries this error."""
+    return Reply(status=status, body=encode(body), headers=headers)
+
+
+_log = logging.getLogger(__name__)
 
 
 def reply_for(error: HolonError) -> Reply:

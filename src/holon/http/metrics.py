@@ -41,6 +41,12 @@ from holon.model.turns.turn import TerminalKind
 from holon.model.wake import CallbackDelivered, CallbackRefused, TimerFired, WakeDisposition
 from holon.ports.reads import StoreReads
 
+Samples: TypeAlias = Mapping[str, float]  # by the label's value; by "" where there is none
+REFUSED: Final = "refused"
+STATUS_CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
+_OUTCOME: Final = "outcome"
+_BOUNDED: Final = f"counting stops at {SURFACE_COUNTED_COUNT_MAX}"
+
 
 class EventCounters:
     """The counters of one runtime, once it has begun."""
@@ -122,9 +128,6 @@ def _costs(steps: Iterable[UsageStep]) -> dict[datetime, int]:
     return {step.began_at: step.cost_micros for step in steps}
 
 
-Samples: TypeAlias = Mapping[str, float]  # by the label's value; by "" where there is none
-
-
 class MetricKind(StrEnum):
     """What may be done with a figure."""
 
@@ -142,11 +145,7 @@ class Metric(NamedTuple):
     values: tuple[str, ...] = ("",)
 
 
-REFUSED: Final = "refused"
-STATUS_CLASSES: Final = ("1xx", "2xx", "3xx", "4xx", "5xx")
 _COUNTER: Final = MetricKind.COUNTER
-_OUTCOME: Final = "outcome"
-_BOUNDED: Final = f"counting stops at {SURFACE_COUNTED_COUNT_MAX}"
 
 
 def _counter(name: str, says: str) -> Metric:

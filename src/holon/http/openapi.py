@@ -29,6 +29,19 @@ _WITH_BODY: Final = (408, 413, 415)
 _WITH_CHANGE: Final = (507,)
 _NAME: Final = re.compile(r"\{(\w+)\}")
 _OPEN_TO_ALL: Final = frozenset({Access.OPEN, Access.CAPABILITY})
+_SCHEMES: Final[dict[str, Any]] = {
+    "token": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "The operator's token. The unix socket needs none.",
+    },
+    "signature": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "webhook-signature",
+        "description": "A signature by a configured secret; x-holon-signature counts as well.",
+    },
+}
 
 
 def openapi_document(routes: Sequence[Route[ContextT]], *, version: str) -> dict[str, Any]:
@@ -98,21 +111,6 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
             return {"const": only, **written}
         case _:
             return written
-
-
-_SCHEMES: Final[dict[str, Any]] = {
-    "token": {
-        "type": "http",
-        "scheme": "bearer",
-        "description": "The operator's token. The unix socket needs none.",
-    },
-    "signature": {
-        "type": "apiKey",
-        "in": "header",
-        "name": "webhook-signature",
-        "description": "A signature by a configured secret; x-holon-signature counts as well.",
-    },
-}
 
 
 class _Writer:

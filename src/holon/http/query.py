@@ -37,6 +37,11 @@ T = TypeVar("T", bound=msgspec.Struct)
 _DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 _WORDS: Final = {"true": True, "false": False}
 _QUOTED_CHARS_MAX: Final = 40
+_Id = TypeVar("_Id", bound=str)
+Cursor = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Epoch = Annotated[str, Meta(min_length=1, max_length=64)]
+PageLimit = Annotated[int, Meta(ge=1, le=SURFACE_PAGE_COUNT_MAX)]
 
 
 class BadQueryError(BadInputError):
@@ -106,13 +111,6 @@ def _scalars(kind: type[msgspec.Struct]) -> dict[str, type]:
             elif isinstance(variant, inspect.BoolType):
                 scalars[each.encode_name] = bool
     return scalars
-
-
-_Id = TypeVar("_Id", bound=str)
-Cursor = Annotated[str, Meta(min_length=1, max_length=ID_CHARS_MAX)]
-Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Epoch = Annotated[str, Meta(min_length=1, max_length=64)]
-PageLimit = Annotated[int, Meta(ge=1, le=SURFACE_PAGE_COUNT_MAX)]
 
 
 class AfterQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,6 +34,50 @@ IDEMPOTENCY: Final = b"idempotency-key"
 DELIVERY_IDS: Final = (IDEMPOTENCY, b"webhook-id", b"x-github-delivery")
 
 _PRINTABLE: Final = re.compile(rb"[ -~]+")
+_VISIBLE: Final = "^[!-~]+$"
+_DIGITS: Final = "^[0-9]+$"
+WEBHOOK_TIMESTAMP: Final = RequestHeader(
+    name="Webhook-Timestamp",
+    says="The time of a signed request, in seconds since 1970; covered by the signature.",
+    pattern=_DIGITS,
+)
+WEBHOOK_SIGNATURE: Final = RequestHeader(
+    name="Webhook-Signature",
+    says="`v1,` and HMAC-SHA256 of id, timestamp and body, joined by dots, in base64 or hex.",
+)
+HOLON_SIGNATURE: Final = RequestHeader(
+    name="X-Holon-Signature", says="An alias of Webhook-Signature; send only one of them."
+)
+SOURCE_NAME: Final = RequestHeader(
+    name="X-Holon-Source",
+    says="The sender. For a signed webhook it selects the secret; otherwise a label.",
+)
+RESOURCE_NAME: Final = RequestHeader(name="X-Holon-Resource", says="The subject, as a label.")
+EVENT_NAME: Final = RequestHeader(name="X-Holon-Event", says="The event, as a label.")
+GITHUB_EVENT_NAME: Final = RequestHeader(
+    name="X-GitHub-Event", says="The same, as named by GitHub."
+)
+HUB_SIGNATURE_256: Final = RequestHeader(
+    name="X-Hub-Signature-256",
+    says="`sha256=` and HMAC-SHA256 of the body in hex, of a source configured for it.",
+)
+CORRELATION_ID: Final = RequestHeader(
+    name="X-Correlation-Id", says="The correlation id, as a label."
+)
+CAUSATION_ID: Final = RequestHeader(name="X-Causation-Id", says="The causation id, as a label.")
+RESUME_AFTER: Final = RequestHeader(
+    name="Last-Event-ID",
+    says="The id of the last event received; the stream resumes after it. Overrides `after_seq`."
+    " With the prefix `<event_log_epoch>:`, a restored home refuses it.",
+    pattern="^([0-9a-z]{8,64}:)?[0-9]+$",
+)
+CLIENT_NAME: Final = RequestHeader(
+    name="User-Agent",
+    says="The client; `holon-cli` marks a prompt as one of the command line.",
+)
+RESUMABLE: Final = (RESUME_AFTER,)
+SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE, HUB_SIGNATURE_256)
+TELLS_EVENT: Final = (EVENT_NAME, GITHUB_EVENT_NAME)
 
 
 class BadIdempotencyHeaderError(BadInputError):
@@ -94,10 +138,6 @@ def read_delivery(call: Call, *, addressed_mode: TriggerDeliveryMode) -> Trigger
     )
 
 
-_VISIBLE: Final = "^[!-~]+$"
-_DIGITS: Final = "^[0-9]+$"
-
-
 def _id(name: str, says: str) -> RequestHeader:
     return RequestHeader(
         name=name, says=says, pattern=_VISIBLE, chars_max=IDEMPOTENCY_KEY_CHARS_MAX
@@ -112,52 +152,10 @@ WEBHOOK_ID: Final = _id(
     "Webhook-Id", "The same, as named by Standard Webhooks; it is covered by the signature."
 )
 GITHUB_DELIVERY: Final = _id("X-GitHub-Delivery", "The same, as named by GitHub.")
-WEBHOOK_TIMESTAMP: Final = RequestHeader(
-    name="Webhook-Timestamp",
-    says="The time of a signed request, in seconds since 1970; covered by the signature.",
-    pattern=_DIGITS,
-)
-WEBHOOK_SIGNATURE: Final = RequestHeader(
-    name="Webhook-Signature",
-    says="`v1,` and HMAC-SHA256 of id, timestamp and body, joined by dots, in base64 or hex.",
-)
-HOLON_SIGNATURE: Final = RequestHeader(
-    name="X-Holon-Signature", says="An alias of Webhook-Signature; send only one of them."
-)
-SOURCE_NAME: Final = RequestHeader(
-    name="X-Holon-Source",
-    says="The sender. For a signed webhook it selects the secret; otherwise a label.",
-)
-RESOURCE_NAME: Final = RequestHeader(name="X-Holon-Resource", says="The subject, as a label.")
-EVENT_NAME: Final = RequestHeader(name="X-Holon-Event", says="The event, as a label.")
-GITHUB_EVENT_NAME: Final = RequestHeader(
-    name="X-GitHub-Event", says="The same, as named by GitHub."
-)
-HUB_SIGNATURE_256: Final = RequestHeader(
-    name="X-Hub-Signature-256",
-    says="`sha256=` and HMAC-SHA256 of the body in hex, of a source configured for it.",
-)
-CORRELATION_ID: Final = RequestHeader(
-    name="X-Correlation-Id", says="The correlation id, as a label."
-)
-CAUSATION_ID: Final = RequestHeader(name="X-Causation-Id", says="The causation id, as a label.")
-RESUME_AFTER: Final = RequestHeader(
-    name="Last-Event-ID",
-    says="The id of the last event received; the stream resumes after it. Overrides `after_seq`."
-    " With the prefix `<event_log_epoch>:`, a restored home refuses it.",
-    pattern="^([0-9a-z]{8,64}:)?[0-9]+$",
-)
 
-CLIENT_NAME: Final = RequestHeader(
-    name="User-Agent",
-    says="The client; `holon-cli` marks a prompt as one of the command line.",
-)
 
 REPEATABLE: Final = (KEY,)
-RESUMABLE: Final = (RESUME_AFTER,)
 DELIVERED: Final = (KEY, WEBHOOK_ID, GITHUB_DELIVERY, SOURCE_NAME, CORRELATION_ID, CAUSATION_ID)
-SIGNED: Final = (WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE, HOLON_SIGNATURE, HUB_SIGNATURE_256)
-TELLS_EVENT: Final = (EVENT_NAME, GITHUB_EVENT_NAME)
 
 # The described headers are those that are read.
 assert (KEY.key, RESUME_AFTER.key) == (IDEMPOTENCY, LAST_EVENT_ID)

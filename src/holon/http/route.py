@@ -22,6 +22,7 @@ from holon.model.values import AgentId, parse_agent_id
 
 T = TypeVar("T")
 ContextT = TypeVar("ContextT")
+RAW_BODY: Final = bytes  # the `takes` of a route that accepts any bytes
 
 
 class Access(StrEnum):
@@ -86,8 +87,6 @@ class Call:
 
 Handler: TypeAlias = Callable[[ContextT, Call], Awaitable[object]]
 Gate: TypeAlias = Callable[[ContextT, Call], Awaitable[Reply | None]]  # given a call without a body
-
-RAW_BODY: Final = bytes  # the `takes` of a route that accepts any bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,9 @@ from holon.model.record import Record
 from holon.model.turns.turn import Closure, TurnTerminal
 from holon.model.values import AgentId, Instant, MessageId, TurnId, WorkItemId
 
+DEFAULT_TEMPLATE: Final = "holon-default"
+GITHUB_ARCHIVES: Final = "https://codeload.github.com"
+
 
 class AgentStatus(StrEnum):
     """What the agent's loop is doing right now."""
@@ -191,10 +194,6 @@ class AgentArchived(Record, tag_field="kind", tag="agent_archived", frozen=True,
 
 
 AgentEvent: TypeAlias = ModelOverrideChanged | UnseenLetGo | AgentArchived
-
-
-DEFAULT_TEMPLATE: Final = "holon-default"
-GITHUB_ARCHIVES: Final = "https://codeload.github.com"
 
 
 class BadTemplateError(BadInputError):

@@ -25,6 +25,8 @@ from typing import ClassVar, TypeVar
 
 from holon.model.record import Record
 
+T = TypeVar("T")
+
 
 class HolonError(Exception):
     """The root of every error Holon raises on purpose."""
@@ -227,9 +229,6 @@ def first_error(several: BaseExceptionGroup[HolonError]) -> HolonError:
     """Return the first of the errors that ended several things at once."""
     error = several.exceptions[0]
     return first_error(error) if isinstance(error, BaseExceptionGroup) else error
-
-
-T = TypeVar("T")
 
 
 class RefusalCode(StrEnum):

@@ -21,6 +21,8 @@ from holon.model.queue import AuthorityClass
 from holon.model.record import Record
 from holon.model.values import AgentId, Instant, TurnId
 
+SKILL_FILES: Final = ("SKILL.md", "skill.md", "Skill.md")  # the first that exists counts
+
 
 class InstructionSource(StrEnum):
     """Whose guidance it is; the order of members is the order in a prompt."""
@@ -116,9 +118,6 @@ class NoteInstructionChange(Record, tag=True, frozen=True, kw_only=True):
 
     agent_id: AgentId
     event: InstructionSourceChanged
-
-
-SKILL_FILES: Final = ("SKILL.md", "skill.md", "Skill.md")  # the first that exists counts
 
 
 class SkillScope(StrEnum):

@@ -31,6 +31,8 @@ from holon.model.values import (
     require_unicode,
 )
 
+CLI_CLIENT: Final = "holon-cli"  # how the command line names itself to the control plane
+
 
 class OperatorOrigin(Record, tag_field="kind", tag="operator", frozen=True, kw_only=True):
     """The primary owner of the agent."""
@@ -86,9 +88,6 @@ Origin: TypeAlias = (
     | SystemOrigin
     | TaskOrigin
 )
-
-
-CLI_CLIENT: Final = "holon-cli"  # how the command line names itself to the control plane
 
 
 class DeliverySurface(StrEnum):

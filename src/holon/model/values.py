@@ -40,6 +40,12 @@ TriggerId = NewType("TriggerId", str)
 WorkspaceId = NewType("WorkspaceId", str)
 EpisodeId = NewType("EpisodeId", str)
 RequestId = NewType("RequestId", str)
+AGENT_ID_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
+RECORD_ID_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_:.-]*")
+Instant: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+JsonValue: TypeAlias = Any  # a recursive alias would be truer, but msgspec cannot decode into one
 
 
 class IdPrefix(StrEnum):
@@ -58,10 +64,6 @@ class IdPrefix(StrEnum):
     EPISODE = "ep"
     REQUEST = "req"
     TEMPORARY_RUN = "tmp_run"  # an agent made for one run
-
-
-AGENT_ID_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
-RECORD_ID_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9_:.-]*")
 
 
 def parse_agent_id(text: str) -> AgentId:
@@ -93,12 +95,6 @@ def _require_form(text: str, pattern: re.Pattern[str], *, what: str) -> None:
         )
 
 
-Instant: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-
-
 def to_micros(moment: datetime) -> int:
     """Return whole microseconds since the epoch."""
     return (moment - EPOCH) // _MICROSECOND
@@ -112,9 +108,6 @@ def from_micros(micros: int) -> datetime:
 def later(moment: datetime, *, by_ms: int) -> datetime:
     """Return the moment `by_ms` milliseconds after `moment`."""
     return moment + timedelta(milliseconds=by_ms)
-
-
-JsonValue: TypeAlias = Any  # a recursive alias would be truer, but msgspec cannot decode into one
 
 
 def require_json(value: JsonValue) -> None:

@@ -15,6 +15,8 @@ a text without a secret comes back unchanged. Half a secret is not found: redact
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+About: TypeAlias = str | int | None  # an id, a count; nothing: it does not apply
+
 
 class LogLevel(StrEnum):
     """How much a line matters; a journal leaves out what is below its own level."""
@@ -23,9 +25,6 @@ class LogLevel(StrEnum):
     INFO = "info"
     WARNING = "warning"
     ERROR = "error"
-
-
-About: TypeAlias = str | int | None  # an id, a count; nothing: it does not apply
 
 
 class Journal(Protocol):

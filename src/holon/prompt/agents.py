@@ -27,6 +27,13 @@ from holon.model.limits import (
 from holon.model.workspaces import ExecutionPolicy
 from holon.prompt.facts import PromptFacts
 
+_DESCRIPTIONS_KEPT_COUNT: Final = 1_024  # a skill is described the same way in every prompt
+_WHOSE: Final = {
+    InstructionSource.USER_GLOBAL: "the operator, for all agents",
+    InstructionSource.AGENT: "this agent",
+    InstructionSource.WORKSPACE: "the workspace",
+}
+
 
 @cache
 def prompt_text(name: str) -> str:
@@ -34,14 +41,6 @@ def prompt_text(name: str) -> str:
     text = pkgutil.get_data("holon.prompt", f"texts/{name}.md")
     assert text is not None, "the texts are part of the package"
     return text.decode("utf-8").strip()
-
-
-_DESCRIPTIONS_KEPT_COUNT: Final = 1_024  # a skill is described the same way in every prompt
-_WHOSE: Final = {
-    InstructionSource.USER_GLOBAL: "the operator, for all agents",
-    InstructionSource.AGENT: "this agent",
-    InstructionSource.WORKSPACE: "the workspace",
-}
 
 
 def agent(facts: PromptFacts) -> str:

@@ -46,6 +46,7 @@ from holon.model.text_size import utf8_bytes
 from holon.prompt.facts import PromptFacts
 
 Renderer: TypeAlias = Callable[[PromptFacts], str | None]
+SECTIONS_KEPT_COUNT_MAX: Final = 128  # more than there are
 
 
 class Part(StrEnum):
@@ -161,7 +162,6 @@ def budget_of(
 
 
 Plan: TypeAlias = tuple[PlannedSection, ...]
-SECTIONS_KEPT_COUNT_MAX: Final = 128  # more than there are
 
 
 def plan(

@@ -21,6 +21,8 @@ from holon.prompt.facts import PromptFacts
 from holon.prompt.frame import AssembledPrompt, Assembly
 from holon.prompt.planner import Outcome, Part, PinnedOverBudget, PromptBudget, SectionReport, Share
 
+_WIRE: Final = (Stability.STABLE, Stability.AGENT_SCOPED, Stability.TURN_SCOPED)
+
 
 class SectionView(Record, frozen=True, kw_only=True, omit_defaults=False):
     """One section: its outcome, and its text as sent."""
@@ -144,9 +146,6 @@ def _budget(budget: PromptBudget, sections: Sequence[SectionView]) -> BudgetView
         input_tokens_max=budget.share(Share.INPUT),
         frame_tokens=sum(section.sent_tokens for section in sections),
     )
-
-
-_WIRE: Final = (Stability.STABLE, Stability.AGENT_SCOPED, Stability.TURN_SCOPED)
 
 
 def _sections(prompt: AssembledPrompt) -> tuple[SectionView, ...]:

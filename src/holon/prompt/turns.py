@@ -12,6 +12,8 @@ from holon.model.tasks import TaskRecord
 from holon.prompt.agents import prompt_text
 from holon.prompt.facts import PromptFacts
 
+_RESULTS_HEAD = "## Results that have arrived and wait in your queue"
+
 
 def constrained_repair(facts: PromptFacts) -> str | None:
     """The instructions for a turn that was interrupted."""
@@ -62,9 +64,6 @@ def continuation(facts: PromptFacts) -> str | None:
         return None
     trigger = [f"woken by: {wake.trigger_kind}"] if wake.trigger_kind is not None else []
     return "\n".join(["## Why you are awake", *trigger, *lines])
-
-
-_RESULTS_HEAD = "## Results that have arrived and wait in your queue"
 
 
 def _result_line(task: TaskRecord) -> str:

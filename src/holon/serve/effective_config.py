@@ -27,6 +27,8 @@ from holon.model.values import AgentId, JsonValue
 from holon.ports.journal import LogLevel
 from holon.serve.access_plan import AccessMode, AccessRequest, plan_access
 
+_NAME: Final = "control_token"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeRequest:
@@ -122,9 +124,6 @@ def read_options(written: JsonValue) -> RecordedOptions | None:
         return msgspec.convert(written, RecordedOptions)
     except msgspec.ValidationError:
         return None
-
-
-_NAME: Final = "control_token"
 
 
 def require_usable_token(asked: ServeRequest, own: Path) -> None:

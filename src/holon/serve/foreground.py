@@ -97,6 +97,11 @@ SWITCH_S: Final = 0.001  # a fifth of what Python gives a thread before another 
 # Between two searches for garbage. Cancelled tasks leave cycles: with 50,000 a busy service held
 # 130,000 objects that were garbage, and its memory kept rising by such peaks.
 ALLOCATIONS_COUNT: Final = 10_000
+LOAD_AFTER_MS: Final = MINUTE_MS
+_OTHERS: Final = (
+    *("holon.cli", "holon.client", "holon.daemon", "tests.support", "holon.__main__"),
+    "holon.adapters.telemetry",  # needs packages that may be missing; is loaded at once or never
+)
 
 
 def run_service(serve: Callable[[], Awaitable[None]]) -> None:
@@ -105,13 +110,6 @@ def run_service(serve: Callable[[], Awaitable[None]]) -> None:
     gc.set_threshold(ALLOCATIONS_COUNT)
     gc.freeze()  # what was loaded stays: no collection needs to look at it again
     anyio.run(serve)
-
-
-LOAD_AFTER_MS: Final = MINUTE_MS
-_OTHERS: Final = (
-    *("holon.cli", "holon.client", "holon.daemon", "tests.support", "holon.__main__"),
-    "holon.adapters.telemetry",  # needs packages that may be missing; is loaded at once or never
-)
 
 
 async def load_the_rest(clock: Clock, journal: Journal) -> None:

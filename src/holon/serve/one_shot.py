@@ -88,6 +88,22 @@ from holon.projections.turns.run_result import RunFacts, RunResult, run_result
 from holon.runtime.host import Host
 
 SOURCE: Final = "holon_run"
+_WITH_EFFECTS: Final = frozenset({"ApplyPatch", "ExecCommand", "ExecCommandBatch"})
+EventListener: TypeAlias = Callable[[Event], None]
+
+# With these a turn is under way: no need to look whether the agent rests.
+_BUSY: Final = (
+    MessageAdmitted,
+    MessageProcessingStarted,
+    ContinuationResolved,
+    TurnStarted,
+    AssistantRoundRecorded,
+    ProviderRoundCompleted,
+    ToolStarted,
+    ToolExecuted,
+    ToolExecutionFailed,
+    TurnEnded,
+)
 
 
 class _IngressChannel(NamedTuple):
@@ -204,9 +220,6 @@ def _identity(agent_id: AgentId, clock: Clock, visibility: Visibility) -> AgentI
     )
 
 
-_WITH_EFFECTS: Final = frozenset({"ApplyPatch", "ExecCommand", "ExecCommandBatch"})
-
-
 async def gather_facts(
     reads: StoreReads, agent_id: AgentId, told: tuple[Event, ...], *, now: datetime
 ) -> RunFacts:
@@ -258,23 +271,6 @@ async def _completed(reads: StoreReads, told: tuple[Event, ...]) -> tuple[WorkIt
     )
     items = [await reads.work.work_item(work_item_id) for work_item_id in done]
     return tuple(item for item in items if item is not None)
-
-
-EventListener: TypeAlias = Callable[[Event], None]
-
-# With these a turn is under way: no need to look whether the agent rests.
-_BUSY: Final = (
-    MessageAdmitted,
-    MessageProcessingStarted,
-    ContinuationResolved,
-    TurnStarted,
-    AssistantRoundRecorded,
-    ProviderRoundCompleted,
-    ToolStarted,
-    ToolExecuted,
-    ToolExecutionFailed,
-    TurnEnded,
-)
 
 
 def ignore_event(event: Event) -> None:

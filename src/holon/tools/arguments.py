@@ -24,6 +24,12 @@ from holon.model.turns.tools import ToolOk, ToolRefused, ToolSpec
 from holon.model.values import JsonValue
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 
+Arguments = TypeVar("Arguments", bound=msgspec.Struct)
+_FIELD_CHARS_MAX: Final = 120
+_PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
+_FIELD: Final = re.compile(r"(?:missing required|contains unknown) field `(?P<field>[^`]*)`")
+Run = TypeVar("Run", bound=Callable[..., Coroutine[None, None, ToolExecution]])
+
 
 def guidance_for(name: str) -> str:
     """Return the description of one tool."""
@@ -37,13 +43,6 @@ def guidance_file(name: str) -> str:
     return text.decode("utf-8").strip()
 
 
-Arguments = TypeVar("Arguments", bound=msgspec.Struct)
-
-_FIELD_CHARS_MAX: Final = 120
-_PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
-_FIELD: Final = re.compile(r"(?:missing required|contains unknown) field `(?P<field>[^`]*)`")
-
-
 class Offered(Protocol):
     """What `leniently` needs of a tool."""
 
@@ -51,9 +50,6 @@ class Offered(Protocol):
     def spec(self) -> ToolSpec:
         """How the tool is offered to a model."""
         ...
-
-
-Run = TypeVar("Run", bound=Callable[..., Coroutine[None, None, ToolExecution]])
 
 
 def leniently(*aliases: tuple[str, str], drops_unknown: bool = True) -> Callable[[Run], Run]:

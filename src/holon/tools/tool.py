@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 
 SummaryReader: TypeAlias = "Callable[[AgentId], Awaitable[AgentSummary | None]]"
+# JSON inside a JSON string at most doubles: its quotes and backslashes are escaped once more.
+_PREVIEW_BYTES_MAX: Final = (TOOL_RESULT_BYTES_MAX - 32 * KIB) // 2
+_NOTE_CHARS_MAX: Final = 300
 
 
 class ToolScene(Record, frozen=True, kw_only=True):
@@ -105,11 +108,6 @@ def refuse(
     return ToolExecution(
         outcome=ToolRefused(error=ToolError(kind=kind, message=message, hint=hint, field=field))
     )
-
-
-# JSON inside a JSON string at most doubles: its quotes and backslashes are escaped once more.
-_PREVIEW_BYTES_MAX: Final = (TOOL_RESULT_BYTES_MAX - 32 * KIB) // 2
-_NOTE_CHARS_MAX: Final = 300
 
 
 def receipt_of(use: ToolUseBlock, outcome: ToolOutcome) -> ToolReceipt:

@@ -38,6 +38,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 _DECODERS: Final[dict[object, "msgspec.json.Decoder[Any]"]] = {}
 _NAMED: Final = re.compile(r"(?:required|unknown) field `(?P<name>[^`]*)`")
 _LOCATED: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
+STREAM_CLOSED: Final = "stream_closed"
 
 
 def encode(value: object) -> bytes:
@@ -174,9 +175,6 @@ def _parts_of(info: inspect.Type) -> tuple[inspect.Type, ...]:
 def json_of(value: object) -> JsonValue:
     """Return a record as plain dicts and lists, as on the wire."""
     return msgspec.json.decode(encode(value))
-
-
-STREAM_CLOSED: Final = "stream_closed"
 
 
 class ErrorBody(Record, frozen=True, kw_only=True):

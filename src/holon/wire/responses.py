@@ -46,6 +46,8 @@ from holon.projections.work import WorkItemView
 from holon.projections.workspaces import WorkspaceStateView
 from holon.wire.requests import ControlBody
 
+_Named = Annotated[str, Meta(min_length=1, max_length=WORKSPACE_PATH_CHARS_MAX)]
+
 
 class Done(Record, frozen=True, kw_only=True):
     """The request took effect."""
@@ -282,9 +284,6 @@ class ShutdownAnswer(Record, frozen=True, kw_only=True):
 
     ok: Literal[True]
     message: str
-
-
-_Named = Annotated[str, Meta(min_length=1, max_length=WORKSPACE_PATH_CHARS_MAX)]
 
 
 class SkillKind(StrEnum):

@@ -28,6 +28,13 @@ SYNTAX_HINT: Final = "send one whole JSON value in UTF-8, without NaN, comments 
 SHAPE_HINT: Final = "compare it with the schema of this route in GET /openapi.json"
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+T = TypeVar("T")
+_NOT_AN_INTEGER: Final = re.compile(r"Expected `int[^`]*`, got `float`")
+_WHOLE_NUMBERS_COUNT_MAX: Final = 16  # more than any request contains
+_EXACT_MAX: Final = 2**53  # beyond it a number with a point is not exact
+_INDEX: Final = re.compile(r"\[[0-9]+\]")
+_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_PLAIN_NUL: Final = re.compile("\0")
 
 
 def explained(error: DecodeError, data: bytes, kind: type) -> DecodeError:
@@ -139,16 +146,6 @@ def _values(info: inspect.Type) -> tuple[str, ...]:
 @cache
 def _info(kind: type) -> inspect.Type:
     return inspect.type_info(kind)
-
-
-T = TypeVar("T")
-
-_NOT_AN_INTEGER: Final = re.compile(r"Expected `int[^`]*`, got `float`")
-_WHOLE_NUMBERS_COUNT_MAX: Final = 16  # more than any request contains
-_EXACT_MAX: Final = 2**53  # beyond it a number with a point is not exact
-_INDEX: Final = re.compile(r"\[[0-9]+\]")
-_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-_PLAIN_NUL: Final = re.compile("\0")
 
 
 def decode_body(data: bytes, kind: type[T]) -> T:

@@ -68,6 +68,19 @@ from holon.ports.tasks import CommandNoSpaceError, CommandSpawnError
 
 REMOVED_PREFIX: Final = ".forgotten_"
 BATCH_DELAY_S: Final = 1.0
+REPLY_BYTES_MAX: Final = 4 * 1024
+REPLY_S_MAX: Final = 30.0  # longer than a fork takes on an overloaded machine
+SEND_RETRY_S: Final = 0.05  # while the socket is full of requests
+SERVERS_COUNT_MAX: Final = 2  # per request
+_PROGRAM: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]);"
+    " from holon.adapters.exec.fork_server import main; main()"
+)
+_LIBRARIES: Final = "LD_LIBRARY_PATH"  # some interpreters need it to start
+SHELL_DEFAULT: Final = "sh"
+ATTEMPTS_COUNT_MAX: Final = 3
+SHELLS_KEPT_COUNT_MAX: Final = 32
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]*")
 
 
 class FolderRemover:
@@ -125,16 +138,7 @@ def _remove(folder: RunFolder) -> None:
             shutil.rmtree(folder.path, ignore_errors=True)
 
 
-REPLY_BYTES_MAX: Final = 4 * 1024
-REPLY_S_MAX: Final = 30.0  # longer than a fork takes on an overloaded machine
-SEND_RETRY_S: Final = 0.05  # while the socket is full of requests
-SERVERS_COUNT_MAX: Final = 2  # per request
-_PROGRAM: Final = (
-    "import sys; sys.path.insert(0, sys.argv[1]);"
-    " from holon.adapters.exec.fork_server import main; main()"
-)
 _PACKAGES: Final = str(Path(__file__).resolve().parents[3])
-_LIBRARIES: Final = "LD_LIBRARY_PATH"  # some interpreters need it to start
 
 
 class ForkServerClient:
@@ -222,12 +226,6 @@ class ForkServerClient:
                     os.kill(self.pid, signal.SIGKILL)
                     os.waitpid(self.pid, 0)
             self.pid = None
-
-
-SHELL_DEFAULT: Final = "sh"
-ATTEMPTS_COUNT_MAX: Final = 3
-SHELLS_KEPT_COUNT_MAX: Final = 32
-_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:.-]*")
 
 
 class LocalShell:

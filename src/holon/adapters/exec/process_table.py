@@ -21,6 +21,9 @@ from typing import Final, NamedTuple
 PROC: Final = Path("/proc")
 ROUNDS_COUNT_MAX: Final = 8  # passes, for processes forked while others were killed
 _GONE: Final = frozenset("ZXx")
+_MARK: Final = b"holon.adapters.exec.fork_server"
+_GENERATIONS_COUNT_MAX: Final = 256
+_INIT: Final = 1
 
 
 class ProcessIdentity(NamedTuple):
@@ -189,11 +192,6 @@ def _load(field: int) -> int:
         return 0
     finally:
         os.close(file)
-
-
-_MARK: Final = b"holon.adapters.exec.fork_server"
-_GENERATIONS_COUNT_MAX: Final = 256
-_INIT: Final = 1
 
 
 def runs_for_an_agent(pid: int) -> bool:

@@ -50,6 +50,22 @@ PASSED_PREFIX: Final = "LC_"
 PATH_DEFAULT: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TERMINAL_DEFAULT: Final = "xterm-256color"
 RUN_MARKER: Final = "HOLON_RUN"  # holds the run folder, which is unique, unlike the run id
+DESCRIPTOR_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+UNTRUSTED_OPEN_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+RECORD_BYTES_MAX: Final = 2 * 1024 * 1024  # a command of 96 KiB, escaped, with its environment
+SHORT_LINE_BYTES_MAX: Final = 4 * 1024  # of a line, except the one with the command
+RECORD_LINES_COUNT_MAX: Final = 4_096  # a few, plus lines that a full disk cut short
+PRIVATE_FILE: Final = 0o600
+PRIVATE_FOLDER: Final = 0o700
+
+# The signals that ask a supervisor to end its command.
+POLITE: Final = signal.SIGTERM
+FORCED: Final = signal.SIGUSR1
+NO_PROCESS: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
+NO_SPACE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+NUMBER_MAX: Final = 2**31 - 1  # of a process, a signal or an exit status
+_LINE_KIND: Final = re.compile(rb'\{"(asked|supervisor|process|ended)": ')
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | UNTRUSTED_OPEN_FLAGS
 
 
 def passed_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -76,10 +92,6 @@ def command_environment(
 def marker_of(folder: str) -> bytes:
     """Return the line every process of a run has in its environment."""
     return os.fsencode(f"{RUN_MARKER}={folder}")
-
-
-DESCRIPTOR_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-UNTRUSTED_OPEN_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def open_regular_file(path: str) -> int | None:
@@ -113,21 +125,6 @@ def can_be_opened(path: str) -> bool:
     except OSError as error:
         return error.errno not in DESCRIPTOR_SHORTAGE
     return True
-
-
-RECORD_BYTES_MAX: Final = 2 * 1024 * 1024  # a command of 96 KiB, escaped, with its environment
-SHORT_LINE_BYTES_MAX: Final = 4 * 1024  # of a line, except the one with the command
-RECORD_LINES_COUNT_MAX: Final = 4_096  # a few, plus lines that a full disk cut short
-PRIVATE_FILE: Final = 0o600
-PRIVATE_FOLDER: Final = 0o700
-# The signals that ask a supervisor to end its command.
-POLITE: Final = signal.SIGTERM
-FORCED: Final = signal.SIGUSR1
-NO_PROCESS: Final = ProcessIdentity(pid=0, start_ticks=0, boot_id="")
-NO_SPACE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-NUMBER_MAX: Final = 2**31 - 1  # of a process, a signal or an exit status
-_LINE_KIND: Final = re.compile(rb'\{"(asked|supervisor|process|ended)": ')
-_APPEND: Final = os.O_WRONLY | os.O_APPEND | UNTRUSTED_OPEN_FLAGS
 
 
 class RunRecord(NamedTuple):

@@ -56,6 +56,28 @@ CHUNK_BYTES: Final = 64 * 1024
 PIPE_CHUNKS_COUNT_MAX: Final = 64  # more than a pipe or a terminal can hold
 # Readable, since the combined file begins with what the first stream has written so far.
 _CREATE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+ROWS_AND_COLUMNS: Final = (24, 80)
+COMMAND_OOM_SCORE: Final = 500  # added to the process's badness: half of all memory
+_OOM_SCORE: Final = "/proc/self/oom_score_adj"
+THREADS_PER_PROCESS_COUNT: Final = 4  # the kernel's limit counts threads, ours does not
+
+# Python ignores two of these and the supervisor handles the others; a command gets the defaults.
+SIGNALS_RESET: Final = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGCHLD,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+)
+TICK_MS: Final = 200  # how often processes are counted
+QUIET_MS: Final = 150  # after the end, a stream that is silent for so long is complete
+KILL_AGAIN_MS_MIN: Final = (
+    20  # doubled each time: a process blocked on a dead disk cannot be killed
+)
+KILL_AGAIN_MS_MAX: Final = 1_000
 
 
 class CombinedFile:
@@ -172,23 +194,6 @@ class OutputSink:
         if self._combined is not None and self._file is not None:
             written = accepted[: len(accepted) - len(rest)]
             self._combined.add(written, path=self._path, file=self._file)
-
-
-ROWS_AND_COLUMNS: Final = (24, 80)
-COMMAND_OOM_SCORE: Final = 500  # added to the process's badness: half of all memory
-_OOM_SCORE: Final = "/proc/self/oom_score_adj"
-THREADS_PER_PROCESS_COUNT: Final = 4  # the kernel's limit counts threads, ours does not
-# Python ignores two of these and the supervisor handles the others; a command gets the defaults.
-SIGNALS_RESET: Final = (
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGCHLD,
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGHUP,
-    signal.SIGUSR1,
-)
 
 
 class Spawned(NamedTuple):
@@ -334,14 +339,6 @@ def _set_oom_score(score: int) -> None:
     # A system without it, or a sandbox that forbids it, still runs commands.
     with suppress(OSError), open(_OOM_SCORE, "w", encoding="ascii") as file:
         file.write(str(score))
-
-
-TICK_MS: Final = 200  # how often processes are counted
-QUIET_MS: Final = 150  # after the end, a stream that is silent for so long is complete
-KILL_AGAIN_MS_MIN: Final = (
-    20  # doubled each time: a process blocked on a dead disk cannot be killed
-)
-KILL_AGAIN_MS_MAX: Final = 1_000
 
 
 class Supervisor:

@@ -66,6 +66,13 @@ _MEMORIES: Final = {
 _MARK: Final = "<!-- holon:agent-home -->"
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _BARE: Final = "# Agent\n"
+_AGENTS: Final = "agents"
+_BIRTHS: Final = ".births"
+_REMOVED: Final = ".removed"
+_TEMPORARY: Final = f"{IdPrefix.TEMPORARY_RUN}_"
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SIGN: Final = "placed.json"
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def agents_md_of(template: str | None) -> str:
@@ -115,13 +122,6 @@ def add_file(path: Path, content: bytes) -> None:
         draft.unlink(missing_ok=True)
 
 
-_AGENTS: Final = "agents"
-_BIRTHS: Final = ".births"
-_REMOVED: Final = ".removed"
-_TEMPORARY: Final = f"{IdPrefix.TEMPORARY_RUN}_"
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_SIGN: Final = "placed.json"
-_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _log = logging.getLogger(__name__)
 
 

@@ -41,6 +41,8 @@ _LONG_NAMES: Final = {tarfile.GNUTYPE_LONGNAME: "path", tarfile.GNUTYPE_LONGLINK
 _PLAIN: Final = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
 _SPARSE: Final = "GNU.sparse."
 _RECORD_LENGTH: Final = re.compile(rb"(\d{1,6}) ")
+_CONVENTIONAL: Final = ("skills/", "", ".agents/skills/", ".codex/skills/", ".claude/skills/")
+_SHOWN_COUNT_MAX: Final = 8
 
 
 class ArchiveBounds(Record, frozen=True, kw_only=True):
@@ -265,10 +267,6 @@ def _below_top(member: tarfile.TarInfo) -> tuple[str, ...]:
     if len(parts) == 1 and not member.isdir():
         raise BadTreeError(f"{member.name[:120]!a} stands outside the archive's directory")
     return parts[1:]
-
-
-_CONVENTIONAL: Final = ("skills/", "", ".agents/skills/", ".codex/skills/", ".claude/skills/")
-_SHOWN_COUNT_MAX: Final = 8
 
 
 def skill_folder(archive: Path, ref: GithubSkillRef) -> str:

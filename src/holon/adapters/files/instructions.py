@@ -51,6 +51,8 @@ _KINDS: Final = {
 
 
 _FILES_KEPT_COUNT_MAX: Final = 256
+_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_AT_ONCE_COUNT_MAX: Final = 16
 
 
 class _LoadedFile(NamedTuple):
@@ -179,10 +181,6 @@ def _is_same(first: str, second: str) -> bool:
 
 def _why(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or "unreadable"
-
-
-_READ: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_AT_ONCE_COUNT_MAX: Final = 16
 
 
 class _CachedSource(NamedTuple):

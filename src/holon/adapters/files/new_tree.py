@@ -32,6 +32,12 @@ from holon.model.record import Record
 
 SCRATCH_PREFIX: Final = ".holon-new-"
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NAME_BYTES_MAX: Final = 255
+_PIECE_BYTES: Final = 64 * limits.KIB
+_SPECIAL_BITS: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
+_ANY_MAY_RUN: Final = 0o111
 
 
 @contextmanager
@@ -98,14 +104,6 @@ def _remove_if_abandoned(scratch: Path) -> None:
                 remove_tree(scratch)
         finally:
             os.close(lock)
-
-
-_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NAME_BYTES_MAX: Final = 255
-_PIECE_BYTES: Final = 64 * limits.KIB
-_SPECIAL_BITS: Final = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
-_ANY_MAY_RUN: Final = 0o111
 
 
 class BadTreeError(BadInputError):

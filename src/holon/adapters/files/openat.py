@@ -27,6 +27,8 @@ _RETRY_COUNT_MAX: Final = 16
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OUTSIDE: Final = frozenset({errno.EXDEV, errno.ELOOP})
 _NO_OPENAT2: Final = frozenset({errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL})
+Stamp: TypeAlias = tuple[int, int, int, int, int]
+TICK_NS: Final = 20_000_000  # longer than the tick of any kernel
 
 
 class _OpenHow(ctypes.Structure):
@@ -139,11 +141,6 @@ def _has_openat2() -> bool:
     finally:
         os.close(probe)
     return True
-
-
-Stamp: TypeAlias = tuple[int, int, int, int, int]
-
-TICK_NS: Final = 20_000_000  # longer than the tick of any kernel
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:

@@ -45,6 +45,10 @@ _LIST_HEAD: Final = b"folders with drafts\0"
 _LIST_BYTES_MAX: Final = 4 << 20
 _TRIES_COUNT_MAX: Final = 50
 _TRY_AGAIN_S: Final = 0.01
+_PERMISSIONS: Final = 0o777
+_CHUNK_BYTES: Final = 1 << 20
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+Watch = Callable[[str], None]
 
 
 def draft_name() -> str:
@@ -130,13 +134,6 @@ def _is_locked(folder: int, kind: int) -> bool:
     except OSError:  # held by another, or this file system has no locks
         return False
     return True
-
-
-_PERMISSIONS: Final = 0o777
-_CHUNK_BYTES: Final = 1 << 20
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-
-Watch = Callable[[str], None]
 
 
 class _Slot(NamedTuple):

@@ -62,6 +62,10 @@ from holon.model.record import Record
 RECORD_FILE: Final = ".holon-skill-install.json"
 _RECORD_BYTES_MAX: Final = 64 * KIB
 _BYPRODUCTS: Final = "__pycache__"
+_SHOWN_COUNT_MAX: Final = 8
+_AT_CWD: Final = -100
+_EXCHANGE: Final = 2
+_NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM})
 
 
 class InstallRecord(Record, frozen=True, kw_only=True):
@@ -257,12 +261,6 @@ def _require_front_matter(content: bytes, name: str, ref: SkillRef) -> None:
         raise BadSkillRefError(
             f"the skill {ref.source} cannot be installed: {name} is not usable: {error.message}"
         ) from error
-
-
-_SHOWN_COUNT_MAX: Final = 8
-_AT_CWD: Final = -100
-_EXCHANGE: Final = 2
-_NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.EPERM})
 
 
 class InstalledSkills:

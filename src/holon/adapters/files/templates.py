@@ -70,6 +70,15 @@ MANIFEST_FILE: Final = "skills.json"
 _SHAPE: Final = (
     "a template is a directory with a text file AGENTS.md and, if need be, a skills.json"
 )
+_KNOWN = "`holon template list` shows the templates there are"
+_ID_RULE = (
+    "an id begins with a letter or digit, goes on with letters, digits, '-', '_' and '.', and has"
+    f" at most {TEMPLATE_ID_CHARS_MAX} characters; choose one with --as"
+)
+_ONE_SEGMENT = (
+    "a ref with '/' is not supported: what follows the first segment is taken for the path; name"
+    " such a branch by its commit id"
+)
 
 
 class TemplateContent(Record, frozen=True, kw_only=True):
@@ -207,17 +216,6 @@ async def _try(ref: SkillRef, names: set[str], installer: SkillInstaller, folder
     if isinstance(ref, BuiltinSkillRef) and builtin_skill(ref.name) is not None:
         return  # it need not be copied to be known
     await installer.install(ref, str(folder))
-
-
-_KNOWN = "`holon template list` shows the templates there are"
-_ID_RULE = (
-    "an id begins with a letter or digit, goes on with letters, digits, '-', '_' and '.', and has"
-    f" at most {TEMPLATE_ID_CHARS_MAX} characters; choose one with --as"
-)
-_ONE_SEGMENT = (
-    "a ref with '/' is not supported: what follows the first segment is taken for the path; name"
-    " such a branch by its commit id"
-)
 
 
 class ResolvedTemplate(Record, frozen=True, kw_only=True):

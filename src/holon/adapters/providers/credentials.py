@@ -38,6 +38,11 @@ from holon.ports.clock import Clock
 if TYPE_CHECKING:
     from holon.adapters.providers.external_credentials import ProgramAuthorization
 
+Profiles: TypeAlias = Callable[[], Mapping[str, StoredCredential]]
+_NO_AUTH: Final = ProviderAuth()
+_KEY_ENDING: Final = "_API_KEY"
+_TOKEN_ENDING: Final = "token"  # suffix of the secret fields of a login document
+
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True):
     """A secret, held only while a header is written."""
@@ -58,11 +63,6 @@ def credential_headers(transport: TransportKind, secret: Secret) -> Mapping[str,
     if transport is TransportKind.OPENAI_CODEX_RESPONSES and secret.account_id:
         headers["chatgpt-account-id"] = secret.account_id
     return headers
-
-
-Profiles: TypeAlias = Callable[[], Mapping[str, StoredCredential]]
-
-_NO_AUTH: Final = ProviderAuth()
 
 
 class _MissingError(ModelUnavailableError):
@@ -317,10 +317,6 @@ def _hint_for(route: ProviderRoute, auth: ProviderAuth, error: HolonError) -> st
         f"set {variables}, or run "
         f"`holon config credentials set {route.provider} --kind api_key --stdin`"
     )
-
-
-_KEY_ENDING: Final = "_API_KEY"
-_TOKEN_ENDING: Final = "token"  # suffix of the secret fields of a login document
 
 
 def register_stored_secrets(

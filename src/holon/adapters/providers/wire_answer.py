@@ -43,6 +43,11 @@ from holon.model.turns.conversation import (
 from holon.model.turns.turn import AnswerProgress, ModelAnswer, StopReason, TextGrew, ThinkingGrew
 from holon.model.values import JsonValue, require_json
 
+_COUNT_MAX: Final = 2**53  # larger integers lose precision in some JSON readers
+THINK_OPEN: Final = THINK_OPENING
+THINK_CLOSE: Final = "</think>"
+_BLANK: Final = re.compile(r"\s*")
+
 
 class AnswerSizeLimit:
     """Counts the characters of an answer, and refuses one that grows too large."""
@@ -57,9 +62,6 @@ class AnswerSizeLimit:
             raise UnreadableResponseError(
                 f"the answer has more than {PROVIDER_ANSWER_CHARS_MAX} characters"
             )
-
-
-_COUNT_MAX: Final = 2**53  # larger integers lose precision in some JSON readers
 
 
 def decode_json(body: bytes | str, where: str) -> JsonValue:
@@ -164,11 +166,6 @@ def optional_list(holder: dict[str, Any], key: str, where: str) -> list[Any]:
 def _unfit(where: str, expected: str, value: JsonValue) -> UnreadableResponseError:
     actual = "missing or null" if value is None else f"a {type(value).__name__}"
     return UnreadableResponseError(f"{where} should be {expected} but is {actual}")
-
-
-THINK_OPEN: Final = THINK_OPENING
-THINK_CLOSE: Final = "</think>"
-_BLANK: Final = re.compile(r"\s*")
 
 
 class SplitText(NamedTuple):

@@ -34,6 +34,13 @@ from holon.model.turns.tools import ToolSpec
 
 _REFUSED_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_CHARS_MAX: Final = 64
+_CATALOGS_COUNT_MAX: Final = 32
+Note = TypeVar("Note")
+Marks: TypeAlias = Mapping[int, frozenset[int]]
+_CONVERSATIONS_COUNT_MAX: Final = 64
+_BYTES_MAX: Final = 32 * MIB
+NO_MARKS: Final[Marks] = {}
+_NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 def plain_name(name: str) -> str:
@@ -42,9 +49,6 @@ def plain_name(name: str) -> str:
         return name
     told_apart = hashlib.sha256(name.encode()).hexdigest()[:12]
     return f"{_REFUSED_CHARACTER.sub('_', name)[:48]}_{told_apart}"
-
-
-_CATALOGS_COUNT_MAX: Final = 32
 
 
 class ToolCatalogs:
@@ -65,14 +69,6 @@ class ToolCatalogs:
             entry = (tools, msgspec.Raw(msgspec.json.encode(lowered)))
             self._catalogs.put(key, entry)
         return entry[1]
-
-
-Note = TypeVar("Note")
-Marks: TypeAlias = Mapping[int, frozenset[int]]
-
-_CONVERSATIONS_COUNT_MAX: Final = 64
-_BYTES_MAX: Final = 32 * MIB
-NO_MARKS: Final[Marks] = {}
 
 
 class MessageText(NamedTuple, Generic[Note]):
@@ -211,6 +207,3 @@ class NoAuthorization:
     async def headers(self) -> Mapping[str, str]:
         """Return no headers."""
         return _NO_HEADERS
-
-
-_NO_HEADERS: Final[Mapping[str, str]] = {}

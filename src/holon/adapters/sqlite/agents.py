@@ -100,6 +100,16 @@ _PRIORITIES: Final = {priority.band: priority for priority in Priority}
 _NOTHING: Final = (None, 0, 0, 0, 0)
 _LONGEST_HOLD: Final = timedelta(milliseconds=SELF_STARTED_HOLD_MS_MAX)
 _WaitsByItem: TypeAlias = Mapping[str | None, list[WaitRecord]]
+AgentChange: TypeAlias = (
+    CreateAgent
+    | SetAgentStatus
+    | FocusWorkItem
+    | SetModelOverride
+    | ArchiveAgent
+    | RecordClosure
+    | AppendBrief
+)
+_MISSING = "agents_row_missing"
 
 
 class SqliteAgentReads(ReadSession):
@@ -398,19 +408,6 @@ def _unweighed(
     """The waits on items that are not among these."""
     known = {None, *(each.item.id for each in weighed if each is not None)}
     return tuple(wait for item_id, some in waits.items() if item_id not in known for wait in some)
-
-
-AgentChange: TypeAlias = (
-    CreateAgent
-    | SetAgentStatus
-    | FocusWorkItem
-    | SetModelOverride
-    | ArchiveAgent
-    | RecordClosure
-    | AppendBrief
-)
-
-_MISSING = "agents_row_missing"
 
 
 class AgentChanges:

@@ -54,6 +54,7 @@ from holon.model.values import (
 from holon.ports.reads import UnknownCursorError
 
 _NEWEST: Final = 2**63 - 1  # what a page begins before when no cursor is given
+_EventRow: TypeAlias = tuple[AgentId, int, int, str, TurnId | None]
 
 
 class SqliteEventReads(ReadSession):
@@ -178,9 +179,6 @@ def _bounds(found: Row | None) -> tuple[int, int]:
             return floor_seq, last_seq
         case _:
             return 0, 0  # nothing was ever told of this agent
-
-
-_EventRow: TypeAlias = tuple[AgentId, int, int, str, TurnId | None]
 
 
 class LogMark(NamedTuple):

@@ -66,6 +66,13 @@ from holon.model.values import (
 _STATES: Final = RowDecoder[MemoryState](MemoryState)
 _EPISODES: Final = RowDecoder[EpisodeRecord](EpisodeRecord)
 _EVERY_TURN: Final = 2**63 - 1
+_NOTED: Final = {
+    "turns": ("gone_turn_briefs", "gone_turn_calls"),
+    "briefs": ("gone_briefs",),
+    "tasks": ("gone_tasks",),
+    "work_items": ("gone_work_items",),
+    "episodes": ("gone_episodes",),
+}
 
 
 class SqliteMemoryReads(ReadSession):
@@ -263,15 +270,6 @@ class MemoryMarks:
                         run(self._sql["source_tells_of"], (*named, *mark.turns))
                 case _:
                     assert_never(mark)
-
-
-_NOTED: Final = {
-    "turns": ("gone_turn_briefs", "gone_turn_calls"),
-    "briefs": ("gone_briefs",),
-    "tasks": ("gone_tasks",),
-    "work_items": ("gone_work_items",),
-    "episodes": ("gone_episodes",),
-}
 
 
 class MemoryRetention:

@@ -57,6 +57,11 @@ from holon.model.values import (
     to_micros,
 )
 
+MessageChange: TypeAlias = (
+    QueueMessage | ClaimMessage | DeferMessage | ReleaseDeferred | SettleMessage | MarkSeen
+)
+_MISSING = "messages_row_missing"
+
 
 class SqliteQueueReads(ReadSession):
     """Messages, queued and settled."""
@@ -140,13 +145,6 @@ def queue_entry(found: Row) -> QueueEntry:
         settled_reason=None if reason is None else str(reason),
         was_put_off=bool(was_put_off),
     )
-
-
-MessageChange: TypeAlias = (
-    QueueMessage | ClaimMessage | DeferMessage | ReleaseDeferred | SettleMessage | MarkSeen
-)
-
-_MISSING = "messages_row_missing"
 
 
 class KeyUsedError(Exception):

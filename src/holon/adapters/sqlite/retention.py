@@ -56,6 +56,20 @@ from holon.model.memory.records import EPISODE_CANDIDATES_COUNT
 from holon.model.values import to_micros
 
 _KEYED: Final = f"control:{KEYED_REQUEST_GLOB}"
+_FAMILIES: Final = (
+    "turns",  # before the messages they answer
+    "messages",
+    "briefs",
+    "tasks",
+    "timers",
+    "waits",
+    "work_items",
+    "episodes",
+)
+_WINDOWS_PER_STEP_COUNT_MAX: Final = 32  # windows that hold nothing to remove are passed over
+_VACUUM_PAGES_MAX: Final = 1_024
+_ROOM_PERCENT: Final = 95  # prune down to this share of the cap, so that there is room to grow
+_FREE_PERCENT_MAX: Final = 10  # free pages kept in the file for reuse
 
 
 class _Stretch(NamedTuple):
@@ -117,22 +131,6 @@ class CommitRetention:
 
 def _ago(now: datetime, kept_ms: int) -> int:
     return to_micros(now - timedelta(milliseconds=kept_ms))
-
-
-_FAMILIES: Final = (
-    "turns",  # before the messages they answer
-    "messages",
-    "briefs",
-    "tasks",
-    "timers",
-    "waits",
-    "work_items",
-    "episodes",
-)
-_WINDOWS_PER_STEP_COUNT_MAX: Final = 32  # windows that hold nothing to remove are passed over
-_VACUUM_PAGES_MAX: Final = 1_024
-_ROOM_PERCENT: Final = 95  # prune down to this share of the cap, so that there is room to grow
-_FREE_PERCENT_MAX: Final = 10  # free pages kept in the file for reuse
 
 
 class _Moments(NamedTuple):

@@ -57,6 +57,12 @@ _NEWEST: Final = 2**63 - 1  # what a page begins before when no cursor is given
 
 KEPT_CHARS_MAX: Final = 2 * MIB
 TURN_CHARS_MAX: Final = KEPT_CHARS_MAX // 64  # a larger one is read each time
+_OfTurn = TypeVar("_OfTurn", EntryRow, CallRow)
+TurnChange: TypeAlias = (
+    OpenTurn | ResumeTurn | AppendTranscript | StartToolCall | FinishToolCall | SettleTurn
+)
+_MISSING = "turns_row_missing"
+_AGENT_MISSING = "agents_row_missing"
 
 
 class SettledTurns:
@@ -94,9 +100,6 @@ def _chars_of(row: TurnRow, entries: Sequence[EntryRow], calls: Sequence[CallRow
         + sum(len(entry.data) for entry in entries)
         + sum(len(call.input) + len(call.receipt or "") for call in calls)
     )
-
-
-_OfTurn = TypeVar("_OfTurn", EntryRow, CallRow)
 
 
 class _TurnPlace(NamedTuple):
@@ -184,14 +187,6 @@ def _by_turn(rows: Iterable[_OfTurn]) -> defaultdict[str, list[_OfTurn]]:
     for row in rows:
         found[row.turn_id].append(row)
     return found
-
-
-TurnChange: TypeAlias = (
-    OpenTurn | ResumeTurn | AppendTranscript | StartToolCall | FinishToolCall | SettleTurn
-)
-
-_MISSING = "turns_row_missing"
-_AGENT_MISSING = "agents_row_missing"
 
 
 class TurnChanges:

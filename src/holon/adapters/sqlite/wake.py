@@ -80,6 +80,17 @@ _LAST: Final = 2**63 - 1  # later than every moment
 _FIRST: Final = -1  # earlier than every moment
 
 _LONGEST_HOLD: Final = timedelta(milliseconds=BUDGET_WINDOW_MS + USAGE_STEP_MS)
+WakeChange: TypeAlias = (
+    CreateTimer
+    | FireTimer
+    | RescheduleTimer
+    | CancelTimer
+    | ParkWakeHint
+    | TakeWakeHints
+    | OpenWait
+    | MoveWait
+)
+TriggerChange: TypeAlias = CreateTrigger | MoveTrigger | DeliverTrigger
 
 
 class SqliteWakeReads(ReadSession):
@@ -250,18 +261,6 @@ def _moment(value: object) -> Instant | None:
     return from_micros(value) if isinstance(value, int) else None
 
 
-WakeChange: TypeAlias = (
-    CreateTimer
-    | FireTimer
-    | RescheduleTimer
-    | CancelTimer
-    | ParkWakeHint
-    | TakeWakeHints
-    | OpenWait
-    | MoveWait
-)
-
-
 class WakeChanges:
     """Writes what changes about the reasons an agent wakes."""
 
@@ -372,9 +371,6 @@ class WakeChanges:
             (change.wait_id, change.agent_id, change.state.value, change.triggered_by, at),
             missing="waits_row_missing",
         )
-
-
-TriggerChange: TypeAlias = CreateTrigger | MoveTrigger | DeliverTrigger
 
 
 class TriggerChanges:

@@ -53,6 +53,9 @@ from holon.ports.reads import UnknownCursorError
 
 _LAST: Final = 2**63 - 1  # later than every moment
 _FIRST: Final = -1  # earlier than every moment
+WorkChange: TypeAlias = (
+    PutWorkItem | AppendDeliverySummary | RememberActivation | CreateTask | AdvanceTask
+)
 
 
 class SqliteWorkReads(ReadSession):
@@ -134,11 +137,6 @@ class SqliteWorkReads(ReadSession):
         if found is None:
             raise UnknownCursorError(f"{agent_id} has no work item {after}")
         return numbers(found)
-
-
-WorkChange: TypeAlias = (
-    PutWorkItem | AppendDeliverySummary | RememberActivation | CreateTask | AdvanceTask
-)
 
 
 class WorkChanges:

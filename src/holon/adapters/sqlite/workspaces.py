@@ -40,6 +40,10 @@ from holon.model.workspaces import (
     WorkspaceOccupancy,
 )
 
+_NOT_ACTIVE: Final = "active_workspaces_row_missing"
+_NOT_HELD: Final = "workspace_occupancies_row_missing"
+_NOT_ATTACHED: Final = "attached_workspaces_row_missing"
+
 
 class SqliteWorkspaceReads(ReadSession):
     """Where agents work."""
@@ -115,11 +119,6 @@ def _occupancy(row: Row) -> WorkspaceOccupancy:
         acquired_at=from_micros(number(acquired_at)),
         released_at=from_micros(released_at) if isinstance(released_at, int) else None,
     )
-
-
-_NOT_ACTIVE: Final = "active_workspaces_row_missing"
-_NOT_HELD: Final = "workspace_occupancies_row_missing"
-_NOT_ATTACHED: Final = "attached_workspaces_row_missing"
 
 
 class WorkspaceChanges:

@@ -31,6 +31,7 @@ _OTHERS: Final = 0o077
 _RULE: Final = (
     f"{CONTROL_TOKEN_CHARS_MIN} to {CONTROL_TOKEN_CHARS_MAX} ASCII characters, without spaces"
 )
+FILE_NAME: Final = "trigger_key"
 
 
 class BadTokenError(BadInputError):
@@ -159,7 +160,6 @@ def _require_private(facts: os.stat_result, path: Path) -> None:
         raise BadTokenError(f"others can read the token file {path}", hint=f"run: chmod 600 {path}")
 
 
-FILE_NAME: Final = "trigger_key"
 _log = logging.getLogger(__name__)
 
 

@@ -21,6 +21,11 @@ from holon.ports.workspaces import DirectoryNoSpaceError, DirectoryRefusedError
 
 _OWNER_ONLY = 0o700
 _ONLY_FOR_NOW = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+AGENTS_FOLDER: Final = ".agents"
+TEMPLATES_FOLDER: Final = "templates"
+_GIT: Final = ".git"
+_POINTER_BYTES_MAX: Final = 8_192
+_POINTER: Final = "gitdir: "
 
 
 class SystemPlaces:
@@ -55,10 +60,6 @@ def _real_directory(path: str) -> str | None:
     return real if os.path.isdir(real) else None
 
 
-AGENTS_FOLDER: Final = ".agents"
-TEMPLATES_FOLDER: Final = "templates"
-
-
 def user_home_of(environ: Mapping[str, str]) -> Path | None:
     """Return the user's home directory, or None when it is unknown."""
     named = environ.get("HOME", "")
@@ -73,11 +74,6 @@ def user_home_of(environ: Mapping[str, str]) -> Path | None:
 def templates_root(user_home: Path) -> Path:
     """Return where the user's templates are."""
     return user_home / AGENTS_FOLDER / TEMPLATES_FOLDER
-
-
-_GIT: Final = ".git"
-_POINTER_BYTES_MAX: Final = 8_192
-_POINTER: Final = "gitdir: "
 
 
 class SystemWorkspaceFinder:

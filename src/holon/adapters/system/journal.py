@@ -40,6 +40,10 @@ from holon.model.values import Instant
 from holon.ports.clock import Clock
 from holon.ports.journal import About, LogLevel, Redactor
 
+_ORDER: Final = tuple(LogLevel)
+_MS_NS: Final = 1_000_000
+_CUT: Final = "…"
+
 
 class SuppressedLines(NamedTuple):
     """Lines that were not written."""
@@ -106,11 +110,6 @@ class LineRateLimiter:
                 return None
             window = self._windows[key] = _Window(now_ms, level)
         return window
-
-
-_ORDER: Final = tuple(LogLevel)
-_MS_NS: Final = 1_000_000
-_CUT: Final = "…"
 
 
 class Appendable(Protocol):

@@ -21,6 +21,7 @@ from holon.model.errors import HolonError
 from holon.model.limits import HTTP_UNSENT_BYTES_MAX
 
 _SUN_PATH_BYTES_MAX: Final = 107
+_BACKLOG: Final = 512
 
 
 @contextmanager
@@ -35,9 +36,6 @@ def socket_address(path: str) -> Iterator[str]:
         yield f"/proc/self/fd/{handle}/{name}"
     finally:
         os.close(handle)
-
-
-_BACKLOG: Final = 512
 
 
 class AddressTakenError(HolonError):

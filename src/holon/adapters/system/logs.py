@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 
 
 _STANDARD_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+OURS: Final = "holon"
+EVENT: Final = "event"  # the field of a record that names its event
+_ABOUT: Final = ("agent_id", "turn_id", "task_id")
+_LEVELS: Final = {
+    LogLevel.DEBUG: logging.DEBUG,
+    LogLevel.INFO: logging.INFO,
+    LogLevel.WARNING: logging.WARNING,
+    LogLevel.ERROR: logging.ERROR,
+}
 
 
 class LogRedaction(logging.Filter):
@@ -191,17 +200,6 @@ def read_tail(path: Path, *, lines_max: int, line_chars_max: int) -> LogTail:
     return LogTail(
         tuple(line[:line_chars_max] for line in tail), truncated=start > 0 or len(tail) < len(lines)
     )
-
-
-OURS: Final = "holon"
-EVENT: Final = "event"  # the field of a record that names its event
-_ABOUT: Final = ("agent_id", "turn_id", "task_id")
-_LEVELS: Final = {
-    LogLevel.DEBUG: logging.DEBUG,
-    LogLevel.INFO: logging.INFO,
-    LogLevel.WARNING: logging.WARNING,
-    LogLevel.ERROR: logging.ERROR,
-}
 
 
 class JournalHandler(logging.Handler):

@@ -27,6 +27,8 @@ _M_MMAP_THRESHOLD: Final = -3
 _MAPPED_BYTES_MIN: Final = 128 * KIB  # glibc's own beginning
 _STAT: Final = Path("/proc/self/stat")
 _AFTER_NAME_ENV: Final = slice(47, 49)  # of /proc/PID/stat: where the environment begins and ends
+_STATM: Final = Path("/proc/self/statm")
+_KIB: Final = 1_024  # the unit of ru_maxrss
 
 
 def become_private() -> int:
@@ -120,10 +122,6 @@ def _places_of(beginning: bytes, block: bytes) -> Iterable[int]:
     while at >= 0:
         yield at + 1
         at = block.find(b"\0" + beginning, at + 1)
-
-
-_STATM: Final = Path("/proc/self/statm")
-_KIB: Final = 1_024  # the unit of ru_maxrss
 
 
 class ProcessUsage(Record, frozen=True, kw_only=True):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PATIENCE_S: Final = 0.5  # a longer pause feels like a broken shell
 _NAMES_COUNT_MAX: Final = 200
+_SHELLS: Final = ("bash", "zsh", "fish")
+_VARIABLE: Final = "_HOLON_COMPLETE"
 
 
 def complete_agent(
@@ -165,10 +167,6 @@ def _offered(names: Iterable[str], incomplete: str) -> "list[CompletionItem]":
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
-
-
-_SHELLS: Final = ("bash", "zsh", "fish")
-_VARIABLE: Final = "_HOLON_COMPLETE"
 
 
 @click.command()

@@ -30,6 +30,22 @@ import click
 if TYPE_CHECKING:
     from holon.model.values import JsonValue
 
+_DAY_MS: Final = 86_400_000
+TIMER_AFTER: Final = click.IntRange(1, 366 * _DAY_MS)
+TIMER_EVERY: Final = click.IntRange(1_000, 366 * _DAY_MS)
+YIELD_TIME: Final = click.IntRange(0, 600_000)
+OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
+_HOME: Final = "holon.home"  # the one that was given by hand, if one was
+_COMMANDS: Final = re.compile(
+    r"\bholon (?:"
+    r"(?:agent model|config (?:credentials|models|providers)) [a-z]+"
+    r"|(?:agent|daemon|debug|events|memory|skills|task|template|timer|trigger|work-item|workspace"
+    r"|config(?! schema| credentials| models| providers)) [a-z-]+"
+    r"|backup|onboard|prompt|restore|run|serve|status|tail|transcript"
+    r")(?![a-z-])(?! --home)"
+)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 
 class PathParam(click.Path):
     """A path, absolute and UTF-8; it need not exist unless the option says so."""
@@ -68,14 +84,6 @@ def is_text(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-_DAY_MS: Final = 86_400_000
-
-TIMER_AFTER: Final = click.IntRange(1, 366 * _DAY_MS)
-TIMER_EVERY: Final = click.IntRange(1_000, 366 * _DAY_MS)
-YIELD_TIME: Final = click.IntRange(0, 600_000)
-OUTPUT_TOKENS: Final = click.IntRange(1, 100_000)
 
 
 class TextParam(click.ParamType[str]):
@@ -133,17 +141,6 @@ def _read_stdin() -> str:
         raise click.UsageError("stdin is not UTF-8 text") from None
 
 
-_HOME: Final = "holon.home"  # the one that was given by hand, if one was
-_COMMANDS: Final = re.compile(
-    r"\bholon (?:"
-    r"(?:agent model|config (?:credentials|models|providers)) [a-z]+"
-    r"|(?:agent|daemon|debug|events|memory|skills|task|template|timer|trigger|work-item|workspace"
-    r"|config(?! schema| credentials| models| providers)) [a-z-]+"
-    r"|backup|onboard|prompt|restore|run|serve|status|tail|transcript"
-    r")(?![a-z-])(?! --home)"
-)
-
-
 def note_home(context: click.Context, parameter: click.Parameter, home: Path) -> Path:
     """Record which home was given explicitly."""
     given = context.get_parameter_source(str(parameter.name))
@@ -160,9 +157,6 @@ def with_home(text: str) -> str:
         return text
     flag = f" --home {shlex.quote(home)}"
     return _COMMANDS.sub(lambda found: found[0] + flag, text)
-
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def home_option(command: _Command) -> _Command:

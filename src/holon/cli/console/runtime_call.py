@@ -38,16 +38,6 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ROWS_COUNT_MAX: Final = 200
 _ROWS_COUNT_DEFAULT: Final = 50
 _LAST_RESORT: Final = "main"  # when a runtime does not say which agent is its default
-
-
-class ClientFlags(TypedDict):
-    """The options as click passes them."""
-
-    connect: str | None
-    token: str | None
-    token_file: Path | None
-
-
 _CLIENT_OPTIONS = (
     click.option(
         "--connect",
@@ -62,6 +52,14 @@ _CLIENT_OPTIONS = (
         help="The file with the token.",
     ),
 )
+
+
+class ClientFlags(TypedDict):
+    """The options as click passes them."""
+
+    connect: str | None
+    token: str | None
+    token_file: Path | None
 
 
 def _client_options(command: _Command) -> _Command:

@@ -17,23 +17,6 @@ if TYPE_CHECKING:
     from holon.serve.effective_config import RecordedOptions, ServeRequest
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-class AccessFlags(TypedDict):
-    """The options as click passes them."""
-
-    access: str | None
-    listen: str | None
-    host: str | None
-    port: int | None
-    advertise: str | None
-    token: str | None
-    token_file: Path | None
-    workspace_root: str | None
-    agent: str | None
-    log_level: str | None
-
-
 _OPTIONS = (
     click.option(
         "--access",
@@ -84,6 +67,21 @@ _OPTIONS = (
         help="The minimum level of log entries.",
     ),
 )
+
+
+class AccessFlags(TypedDict):
+    """The options as click passes them."""
+
+    access: str | None
+    listen: str | None
+    host: str | None
+    port: int | None
+    advertise: str | None
+    token: str | None
+    token_file: Path | None
+    workspace_root: str | None
+    agent: str | None
+    log_level: str | None
 
 
 def access_options(command: _Command) -> _Command:

@@ -31,31 +31,11 @@ from holon.model.agents import (
 from holon.model.errors import ForbiddenTransitionError, Refusal, RefusalCode
 from holon.model.values import AgentId, IdPrefix
 
-
-def public_identity(agent_id: AgentId, *, now: datetime, is_default: bool) -> AgentIdentity:
-    """The identity of an agent that is publicly visible and has no supervisor."""
-    return AgentIdentity(
-        agent_id=agent_id,
-        kind=AgentKind.DEFAULT if is_default else AgentKind.NAMED,
-        visibility=Visibility.PUBLIC,
-        ownership=Ownership.SELF_OWNED,
-        profile_preset=ProfilePreset.PUBLIC_NAMED,
-        created_at=now,
-    )
-
-
-def is_temporary(identity: AgentIdentity) -> bool:
-    """Whether an agent was made for one run, which named it itself."""
-    is_private = identity.visibility is Visibility.PRIVATE
-    return is_private and identity.agent_id.startswith(f"{IdPrefix.TEMPORARY_RUN}_")
-
-
 # The operator may interrupt every posture that is not already down.
 _INTERRUPTS: Final = {
     AgentSignal.PAUSE_REQUESTED: AgentStatus.PAUSED,
     AgentSignal.STOP_REQUESTED: AgentStatus.STOPPED,
 }
-
 TRANSITIONS: Final[Mapping[AgentStatus, Mapping[AgentSignal, AgentStatus]]] = MappingProxyType(
     {
         AgentStatus.BOOTING: {
@@ -96,8 +76,25 @@ TRANSITIONS: Final[Mapping[AgentStatus, Mapping[AgentSignal, AgentStatus]]] = Ma
         },
     }
 )
-
 _DOWN: Final = frozenset({AgentStatus.BOOTING, AgentStatus.PAUSED, AgentStatus.STOPPED})
+
+
+def public_identity(agent_id: AgentId, *, now: datetime, is_default: bool) -> AgentIdentity:
+    """The identity of an agent that is publicly visible and has no supervisor."""
+    return AgentIdentity(
+        agent_id=agent_id,
+        kind=AgentKind.DEFAULT if is_default else AgentKind.NAMED,
+        visibility=Visibility.PUBLIC,
+        ownership=Ownership.SELF_OWNED,
+        profile_preset=ProfilePreset.PUBLIC_NAMED,
+        created_at=now,
+    )
+
+
+def is_temporary(identity: AgentIdentity) -> bool:
+    """Whether an agent was made for one run, which named it itself."""
+    is_private = identity.visibility is Visibility.PRIVATE
+    return is_private and identity.agent_id.startswith(f"{IdPrefix.TEMPORARY_RUN}_")
 
 
 def next_status(status: AgentStatus, signal: AgentSignal) -> AgentStatus:

@@ -133,6 +133,38 @@ from holon.model.workspaces import (
     WorkspaceExited,
 )
 
+TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
+TriggerChange: TypeAlias = CreateTrigger | MoveTrigger | DeliverTrigger
+_AgentChange: TypeAlias = (
+    CreateAgent
+    | SetAgentStatus
+    | FocusWorkItem
+    | SetModelOverride
+    | ArchiveAgent
+    | RecordClosure
+    | AppendBrief
+    | RecordEvent
+)
+_MessageChange: TypeAlias = (
+    QueueMessage | ClaimMessage | DeferMessage | ReleaseDeferred | SettleMessage | MarkSeen
+)
+_WorkChange: TypeAlias = (
+    PutWorkItem | AppendDeliverySummary | RememberActivation | CreateTask | AdvanceTask
+)
+_WakeChange: TypeAlias = (
+    CreateTimer
+    | FireTimer
+    | RescheduleTimer
+    | CancelTimer
+    | ParkWakeHint
+    | TakeWakeHints
+    | OpenWait
+    | MoveWait
+)
+_SettingChange: TypeAlias = (
+    WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
+)
+
 
 def memory_events(change: MemoryChange) -> Audited:
     """Return the events of a memory change. Without a new revision it leaves none."""
@@ -157,9 +189,6 @@ def memory_events(change: MemoryChange) -> Audited:
             return ((episode.agent_id, finalized),)
         case _:
             assert_never(change)
-
-
-TurnRateChange: TypeAlias = UpdateTurnRate | HoldMessage | PauseTurns | UnpauseTurns | ReviewHolds
 
 
 def turn_rate_events(change: TurnRateChange) -> Audited:
@@ -187,9 +216,6 @@ def turn_rate_events(change: TurnRateChange) -> Audited:
             return ()  # the review of each agent leaves the events
         case _:
             assert_never(change)
-
-
-TriggerChange: TypeAlias = CreateTrigger | MoveTrigger | DeliverTrigger
 
 
 def trigger_event(change: TriggerChange) -> tuple[AgentId, Event]:
@@ -252,37 +278,6 @@ def workspace_event(change: WorkspaceChange) -> tuple[AgentId, Event]:
             return agent_id, WorkspaceDetached(workspace_id=workspace_id)
         case _:
             assert_never(change)
-
-
-_AgentChange: TypeAlias = (
-    CreateAgent
-    | SetAgentStatus
-    | FocusWorkItem
-    | SetModelOverride
-    | ArchiveAgent
-    | RecordClosure
-    | AppendBrief
-    | RecordEvent
-)
-_MessageChange: TypeAlias = (
-    QueueMessage | ClaimMessage | DeferMessage | ReleaseDeferred | SettleMessage | MarkSeen
-)
-_WorkChange: TypeAlias = (
-    PutWorkItem | AppendDeliverySummary | RememberActivation | CreateTask | AdvanceTask
-)
-_WakeChange: TypeAlias = (
-    CreateTimer
-    | FireTimer
-    | RescheduleTimer
-    | CancelTimer
-    | ParkWakeHint
-    | TakeWakeHints
-    | OpenWait
-    | MoveWait
-)
-_SettingChange: TypeAlias = (
-    WorkspaceChange | SkillChange | RememberContext | NoteInstructionChange | MemoryChange
-)
 
 
 def audited(commit: Commit) -> AuditedCommit:

@@ -69,6 +69,32 @@ from holon.model.workspaces import (
 
 DROPPED: Final = ""  # no end: it may be used again
 USED_AGAIN: Final = "turn_active_again"  # in this turn, and session_active before it
+TURN_OPEN = "open"
+NO_FOCUS = ""
+AT_HOME = ""
+ATTACHED = "attached"
+DETACHED = "detached"  # no end: it may be attached again
+ARCHIVED = "archived"
+SELF = ""  # the folded log belongs to one agent, which needs no id
+_MessageEvent: TypeAlias = (
+    MessageAdmitted
+    | MessageProcessingStarted
+    | MessageDeferred
+    | MessageProcessed
+    | MessageAborted
+    | MessageDropped
+    | InterjectionAdmitted
+)
+_TurnEvent: TypeAlias = (
+    TurnStarted | TurnResumed | TurnEnded | ToolStarted | ToolExecuted | ToolExecutionFailed
+)
+_AgentEvent: TypeAlias = AgentCreated | AgentStateChanged | AgentArchived
+_WakeEvent: TypeAlias = (
+    TimerCreated | TimerFired | TimerRescheduled | TimerCancelled | WaitOpened | WaitMoved
+)
+_SettingEvent: TypeAlias = (
+    WorkItemPicked | WorkItemFocusReleased | HistoryCompacted | SkillActivated | MemoryEvent
+)
 
 
 def skill_events(change: SkillChange) -> tuple[tuple[AgentId, Event], ...]:
@@ -130,14 +156,6 @@ class Subject(StrEnum):
     EPISODE = "episode"
     TAINTED_INSTRUCTIONS = "tainted_instructions"
 
-
-TURN_OPEN = "open"
-NO_FOCUS = ""
-AT_HOME = ""
-ATTACHED = "attached"
-DETACHED = "detached"  # no end: it may be attached again
-ARCHIVED = "archived"
-SELF = ""  # the folded log belongs to one agent, which needs no id
 
 _ENDS: dict[Subject, frozenset[str]] = {
     Subject.MESSAGE: frozenset(s for s in MessageState if s.is_terminal),
@@ -204,27 +222,6 @@ def fold(events: Iterable[Event]) -> FoldedState:
             states.update({(Subject.SKILL, id_): state for id_, state in ended.items()})
             used.clear()
     return FoldedState(states, tuple(late))
-
-
-_MessageEvent: TypeAlias = (
-    MessageAdmitted
-    | MessageProcessingStarted
-    | MessageDeferred
-    | MessageProcessed
-    | MessageAborted
-    | MessageDropped
-    | InterjectionAdmitted
-)
-_TurnEvent: TypeAlias = (
-    TurnStarted | TurnResumed | TurnEnded | ToolStarted | ToolExecuted | ToolExecutionFailed
-)
-_AgentEvent: TypeAlias = AgentCreated | AgentStateChanged | AgentArchived
-_WakeEvent: TypeAlias = (
-    TimerCreated | TimerFired | TimerRescheduled | TimerCancelled | WaitOpened | WaitMoved
-)
-_SettingEvent: TypeAlias = (
-    WorkItemPicked | WorkItemFocusReleased | HistoryCompacted | SkillActivated | MemoryEvent
-)
 
 
 def moves_of(event: Event) -> tuple[Move, ...]:

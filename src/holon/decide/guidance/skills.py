@@ -54,6 +54,22 @@ if TYPE_CHECKING:
 _ANY_ENTRYPOINT: Final = "skill.md"
 SCRIPTS: Final = "scripts"
 _WITHIN_SCRIPTS: Final = f"/{SCRIPTS}/"
+_NAME_CHARS_MAX: Final = 120
+_WHOSE: Final = {
+    SkillScope.USER: "one of the user's",
+    SkillScope.AGENT: "one of the agent's that was put there by hand",
+    SkillScope.WORKSPACE: "one of the workspace's",
+}
+_FIELDS: Final = {"builtin": "name", "local": "path", "github": "package"}
+_FORMS: Final = (
+    'each entry is {"kind": "builtin", "name": …}, {"kind": "local", "path": "/…"}'
+    ' or {"kind": "github", "package": "owner/repo@skill"}'
+)
+_QUOTED_CHARS_MAX: Final = 120
+_REPOSITORY: Final = re.compile(
+    r"(?:(?:\w+://|git@)?(?:www\.)?github\.com[/:])?"
+    r"([^\s/@:]+)/([^\s/@?#]+?)(?:\.git)?(?:/.*)?"
+)
 
 
 class RanCommand(Record, frozen=True, kw_only=True):
@@ -223,14 +239,6 @@ def activation_of(
     return ActivateSkill(activation=activation)
 
 
-_NAME_CHARS_MAX: Final = 120
-_WHOSE: Final = {
-    SkillScope.USER: "one of the user's",
-    SkillScope.AGENT: "one of the agent's that was put there by hand",
-    SkillScope.WORKSPACE: "one of the workspace's",
-}
-
-
 def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refusal | None:
     """Return whose skill it is if it cannot be removed from `root`, or None if it can."""
     for entry in catalog.entries:
@@ -247,18 +255,6 @@ def refuse_not_installed(name: str, catalog: SkillCatalog, *, root: str) -> Refu
                 field="name",
             )
     return None
-
-
-_FIELDS: Final = {"builtin": "name", "local": "path", "github": "package"}
-_FORMS: Final = (
-    'each entry is {"kind": "builtin", "name": …}, {"kind": "local", "path": "/…"}'
-    ' or {"kind": "github", "package": "owner/repo@skill"}'
-)
-_QUOTED_CHARS_MAX: Final = 120
-_REPOSITORY: Final = re.compile(
-    r"(?:(?:\w+://|git@)?(?:www\.)?github\.com[/:])?"
-    r"([^\s/@:]+)/([^\s/@?#]+?)(?:\.git)?(?:/.*)?"
-)
 
 
 def read_manifest(value: JsonValue) -> tuple[SkillRef, ...]:

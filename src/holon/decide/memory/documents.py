@@ -72,6 +72,8 @@ _FILE_TITLES: Final = {
     "agent_memory:self": "What the agent wrote down about itself",
     "agent_memory:operator": "What the agent wrote down about its operator",
 }
+_TICKS: Final = {TodoState.PENDING: " ", TodoState.IN_PROGRESS: "~", TodoState.COMPLETED: "x"}
+COMMAND_TOOLS: Final = frozenset({"ExecCommand", "ExecCommandBatch"})
 
 
 class _Text(Record, frozen=True, kw_only=True):
@@ -248,9 +250,6 @@ def _item(item: WorkItemRecord) -> _Text:
     )
 
 
-_TICKS: Final = {TodoState.PENDING: " ", TodoState.IN_PROGRESS: "~", TodoState.COMPLETED: "x"}
-
-
 def _task(task: TaskRecord) -> _Text:
     command = task.recovery.spec.cmd if isinstance(task.recovery, CommandRecovery) else None
     result = task.result_summary
@@ -339,9 +338,6 @@ def _joined(lines: Iterable[str | None]) -> str:
 
 def _named(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-COMMAND_TOOLS: Final = frozenset({"ExecCommand", "ExecCommandBatch"})
 
 
 def turn_of(changes: Iterable[Change]) -> TurnId | None:

@@ -51,6 +51,7 @@ _WAKES: Final = frozenset(
     {MessageKind.TIMER_TICK, MessageKind.SYSTEM_TICK, MessageKind.CALLBACK_EVENT}
 )
 _UNVERIFIED: Final = "did not hold: "
+_PUT_OFF: Final = TerminalKind.DEFERRED
 
 
 class SettledTurn(Record, frozen=True, kw_only=True):
@@ -233,9 +234,6 @@ def _followups(memory: WorkingMemory, turn: SettledTurn) -> tuple[str, ...]:
 
 def _unverified(cmd: str) -> str:
     return memory_line(f"{_UNVERIFIED}{cmd}")
-
-
-_PUT_OFF: Final = TerminalKind.DEFERRED
 
 
 class MemoryFacts(Record, frozen=True, kw_only=True):

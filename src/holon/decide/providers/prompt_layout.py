@@ -28,6 +28,8 @@ from holon.model.turns.conversation import (
     UserMessage,
 )
 
+_SYSTEM_ORDER: Final = (Stability.STABLE, Stability.AGENT_SCOPED)
+
 
 class PromptLayout(Record, frozen=True, kw_only=True):
     """A request, laid out: the system pieces in order, and the conversation as it is read."""
@@ -48,9 +50,6 @@ def layout_of(request: ProviderRequest) -> PromptLayout:
         system=tuple(piece for part in system for piece in part),
         conversation=_with_turn_scoped(request, turn_scoped),
     )
-
-
-_SYSTEM_ORDER: Final = (Stability.STABLE, Stability.AGENT_SCOPED)
 
 
 def _pieces(frame: PromptFrame) -> Iterator[PromptBlock]:

@@ -54,6 +54,11 @@ from holon.model.providers.models import ModelRef
 from holon.model.record import Record
 from holon.model.values import AgentId, later, to_micros
 
+ATTEMPTS_COUNT_MAX: Final = 1 + PROVIDER_RETRIES_COUNT_MAX
+_DIGESTS_COUNT: Final = 2**32
+PARTS_PER_RETRY: Final = 4  # an answer gives back one part
+_PARTS_MAX: Final = PROVIDER_RETRY_BUDGET_COUNT_MAX * PARTS_PER_RETRY
+
 
 class RouteFacts(Record, frozen=True, kw_only=True):
     """What is configured for the runtime, and what for one agent."""
@@ -68,11 +73,6 @@ def ordered_models(facts: RouteFacts) -> tuple[ModelRef, ...]:
     """Return the models to ask, first to last; always at least one."""
     chain = tuple(dict.fromkeys((facts.override or facts.default, *facts.fallbacks)))
     return chain[:1] if facts.fallback_disabled else chain
-
-
-ATTEMPTS_COUNT_MAX: Final = 1 + PROVIDER_RETRIES_COUNT_MAX
-
-_DIGESTS_COUNT: Final = 2**32
 
 
 class FailedAttempt(Record, frozen=True, kw_only=True):
@@ -181,10 +181,6 @@ def _leave(
     if failed.has_fallback:
         return NextCandidate(outcome=outcome, because=because)
     return FailRound(outcome=outcome, because=because)
-
-
-PARTS_PER_RETRY: Final = 4  # an answer gives back one part
-_PARTS_MAX: Final = PROVIDER_RETRY_BUDGET_COUNT_MAX * PARTS_PER_RETRY
 
 
 class RetryBudget(Record, frozen=True, kw_only=True):

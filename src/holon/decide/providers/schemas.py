@@ -44,6 +44,41 @@ _BOUND_FORMS: Final = (
     ("minItems", "at least {} entries"),
     ("maxItems", "at most {} entries"),
 )
+_NAMED_SCHEMAS: Final = ("properties", "$defs", "definitions", "patternProperties")
+_LISTED_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE_SCHEMAS: Final = ("items", "not", "contains", "additionalProperties")
+
+# What strict mode accepts. Everything else is dropped or, if it bounds a value, described.
+_STRICT_KEYWORDS: Final = frozenset({
+    "type", "description", "properties", "required", "additionalProperties", "items", "anyOf",
+    "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "minItems", "maxItems",
+})  # fmt: skip
+_BOUNDS: Final = frozenset({
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minItems", "maxItems",
+})  # fmt: skip
+_STRICT_FORMATS: Final = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+)
+_DESCRIBED_KEYWORDS: Final = (
+    "default", "format", "minLength", "maxLength", "uniqueItems", *sorted(_BOUNDS),
+)  # fmt: skip
+_TYPE_NAMES: Final[Mapping[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+}
+_ROOT: Final = "$"
+_KNOWN_TYPES: Final = frozenset({*_TYPE_NAMES.values(), "object"})
+_SAYS_TYPE: Final = ("type", "enum", "const", "anyOf", "oneOf")
+_NOT_EMITTABLE: Final = (
+    "$ref", "$defs", "definitions", "allOf", "not", "if", "then", "else", "prefixItems",
+    "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
+)  # fmt: skip
 
 
 def branches_of(schema: JsonValue) -> tuple[Mapping[str, JsonValue], ...]:
@@ -155,27 +190,6 @@ def emit_schema(schema: JsonValue, mode: SchemaMode, *, takes_bounds: bool = Tru
 
 
 # --- Emission -------------------------------------------------------------------------------------
-
-_NAMED_SCHEMAS: Final = ("properties", "$defs", "definitions", "patternProperties")
-_LISTED_SCHEMAS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE_SCHEMAS: Final = ("items", "not", "contains", "additionalProperties")
-
-# What strict mode accepts. Everything else is dropped or, if it bounds a value, described.
-_STRICT_KEYWORDS: Final = frozenset({
-    "type", "description", "properties", "required", "additionalProperties", "items", "anyOf",
-    "enum", "const", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "multipleOf", "minItems", "maxItems",
-})  # fmt: skip
-_BOUNDS: Final = frozenset({
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minItems", "maxItems",
-})  # fmt: skip
-_STRICT_FORMATS: Final = frozenset(
-    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
-)
-_DESCRIBED_KEYWORDS: Final = (
-    "default", "format", "minLength", "maxLength", "uniqueItems", *sorted(_BOUNDS),
-)  # fmt: skip
 
 
 def _within(
@@ -310,16 +324,6 @@ def _type_of_values(schema: Mapping[str, JsonValue]) -> JsonValue:
     return kinds[0] if len(kinds) == 1 else kinds
 
 
-_TYPE_NAMES: Final[Mapping[type, str]] = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-}
-
-
 def arguments_from_strict(arguments: JsonValue, schema: JsonValue) -> JsonValue:
     """Return arguments that answer a strict schema as the source schema would have them.
 
@@ -362,14 +366,6 @@ def _branch(schema: Mapping[str, JsonValue], kind: str) -> Mapping[str, JsonValu
 
 
 # --- Validation -----------------------------------------------------------------------------------
-
-_ROOT: Final = "$"
-_KNOWN_TYPES: Final = frozenset({*_TYPE_NAMES.values(), "object"})
-_SAYS_TYPE: Final = ("type", "enum", "const", "anyOf", "oneOf")
-_NOT_EMITTABLE: Final = (
-    "$ref", "$defs", "definitions", "allOf", "not", "if", "then", "else", "prefixItems",
-    "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
-)  # fmt: skip
 
 
 def source_problems(schema: JsonValue) -> tuple[str, ...]:

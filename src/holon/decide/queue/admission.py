@@ -82,6 +82,27 @@ _TEXT_CHAR_BYTES_MAX: Final = 6  # of a character that JSON escapes
 _KEY_FORM: Final = re.compile(r"[!-~]+")  # visible ASCII: what a header or a log line can hold
 
 _Check: TypeAlias = Callable[[IngressRequest, AdmissionTarget], Refusal | None]
+# A kind that is absent triggers nothing: it never starts a model turn.
+TRIGGERS: Final[Mapping[MessageKind, TriggerKind]] = MappingProxyType(
+    {
+        MessageKind.OPERATOR_PROMPT: TriggerKind.OPERATOR_INPUT,
+        MessageKind.WEBHOOK_EVENT: TriggerKind.EXTERNAL_EVENT,
+        MessageKind.CALLBACK_EVENT: TriggerKind.EXTERNAL_EVENT,
+        MessageKind.CHANNEL_EVENT: TriggerKind.EXTERNAL_EVENT,
+        MessageKind.TIMER_TICK: TriggerKind.TIMER_FIRE,
+        MessageKind.SYSTEM_TICK: TriggerKind.SYSTEM_TICK,
+        MessageKind.INTERNAL_FOLLOWUP: TriggerKind.INTERNAL_FOLLOWUP,
+        MessageKind.TASK_RESULT: TriggerKind.TASK_RESULT,
+    }
+)
+BINDING_SURFACES: Final = frozenset(
+    {
+        DeliverySurface.RUNTIME_SYSTEM,
+        DeliverySurface.TASK_REJOIN,
+        DeliverySurface.TIMER_SCHEDULER,
+    }
+)
+_DIGESTED: Final = msgspec.json.Encoder(order="deterministic")
 
 
 def first_refusal(request: IngressRequest, target: AdmissionTarget) -> Refusal | None:
@@ -258,32 +279,6 @@ CHECKS: Final[tuple[_Check, ...]] = (
     _check_running,
     _check_room,
 )
-
-
-# A kind that is absent triggers nothing: it never starts a model turn.
-TRIGGERS: Final[Mapping[MessageKind, TriggerKind]] = MappingProxyType(
-    {
-        MessageKind.OPERATOR_PROMPT: TriggerKind.OPERATOR_INPUT,
-        MessageKind.WEBHOOK_EVENT: TriggerKind.EXTERNAL_EVENT,
-        MessageKind.CALLBACK_EVENT: TriggerKind.EXTERNAL_EVENT,
-        MessageKind.CHANNEL_EVENT: TriggerKind.EXTERNAL_EVENT,
-        MessageKind.TIMER_TICK: TriggerKind.TIMER_FIRE,
-        MessageKind.SYSTEM_TICK: TriggerKind.SYSTEM_TICK,
-        MessageKind.INTERNAL_FOLLOWUP: TriggerKind.INTERNAL_FOLLOWUP,
-        MessageKind.TASK_RESULT: TriggerKind.TASK_RESULT,
-    }
-)
-
-BINDING_SURFACES: Final = frozenset(
-    {
-        DeliverySurface.RUNTIME_SYSTEM,
-        DeliverySurface.TASK_REJOIN,
-        DeliverySurface.TIMER_SCHEDULER,
-    }
-)
-
-
-_DIGESTED: Final = msgspec.json.Encoder(order="deterministic")
 
 
 class Admitted(Record, frozen=True, kw_only=True):

@@ -53,6 +53,9 @@ from holon.model.wake import TimerRecord, WaitRecord, WakeHint
 WAKE_HINT_SUBSYSTEM: Final = "wake_hint"
 HINTS_FIELD: Final = "wake_hints"
 _SHOWN_OF_HINT: Final = ("source", "resource", "reason", "description", "content_type")
+INSTRUCTIONS: Final = frozenset(
+    {AuthorityClass.OPERATOR_INSTRUCTION, AuthorityClass.RUNTIME_INSTRUCTION}
+)
 
 
 class _Carried(Record, frozen=True, kw_only=True):
@@ -161,11 +164,6 @@ def _hint(hint: JsonValue) -> _Carried:
 def _signal(details: tuple[tuple[str, str], ...], text: str) -> _Carried:
     """Every hint came by the address of a trigger or from the operator's own control plane."""
     return _Carried(authority_class=AuthorityClass.INTEGRATION_SIGNAL, details=details, text=text)
-
-
-INSTRUCTIONS: Final = frozenset(
-    {AuthorityClass.OPERATOR_INSTRUCTION, AuthorityClass.RUNTIME_INSTRUCTION}
-)
 
 
 def lowest_authority_of(messages: Iterable[MessageEnvelope]) -> AuthorityClass:

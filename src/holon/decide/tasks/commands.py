@@ -63,6 +63,16 @@ PHASES: Final[Mapping[TaskStatus, int]] = MappingProxyType(
         TaskStatus.INTERRUPTED: _TERMINAL_PHASE,
     }
 )
+COMMAND_FAILED: Final = "command_failed"
+COMMAND_NOT_STARTED: Final = "command_not_started"
+COMMAND_LOST: Final = "command_lost"
+COMMAND_TIMED_OUT: Final = "command_timed_out"
+COMMAND_OUTPUT_TOO_LARGE: Final = "command_output_too_large"
+COMMAND_TOO_MANY_PROCESSES: Final = "command_too_many_processes"
+COMMAND_OUTPUT_LOST: Final = "command_output_lost"
+LEFTOVERS_ENDED: Final = "what it left running in the background was ended with it"
+TASK_CANCELLED: Final = "task_cancelled"
+AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
 
 class Advance(Record, frozen=True, kw_only=True):
@@ -266,18 +276,6 @@ def already_running_result(task: TaskRecord, command: CommandSpec) -> dict[str, 
 def task_handle(task: TaskRecord) -> dict[str, JsonValue]:
     """Return what a model needs to refer to a task."""
     return {"task_id": task.id, "task_kind": task.kind.value, "status": task.status.value}
-
-
-COMMAND_FAILED: Final = "command_failed"
-COMMAND_NOT_STARTED: Final = "command_not_started"
-COMMAND_LOST: Final = "command_lost"
-COMMAND_TIMED_OUT: Final = "command_timed_out"
-COMMAND_OUTPUT_TOO_LARGE: Final = "command_output_too_large"
-COMMAND_TOO_MANY_PROCESSES: Final = "command_too_many_processes"
-COMMAND_OUTPUT_LOST: Final = "command_output_lost"
-LEFTOVERS_ENDED: Final = "what it left running in the background was ended with it"
-TASK_CANCELLED: Final = "task_cancelled"
-AGENT_STOPPED: Final = "task_interrupted_on_agent_stop"
 
 
 class EndRequest(StrEnum):

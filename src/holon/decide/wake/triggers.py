@@ -89,6 +89,11 @@ TRIGGER_SHAPE: Final = SecretShape(
     chars_max=len(_TRIGGER_MARK) + ID_CHARS_MAX + 1 + TRIGGER_SECRET_CHARS,
 )
 without_addresses: Final = SecretMatcher((), shapes=(TRIGGER_SHAPE,)).redact
+REASON: Final = "external_trigger"
+_ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
+_NO_AGENT: Final = AgentId("")  # no agent has this id
+_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_VISIBLE: Final = re.compile(r"[!-~]+")
 
 
 def default_trigger(trigger_id: TriggerId, agent_id: AgentId, *, now: datetime) -> ExternalTrigger:
@@ -173,14 +178,6 @@ def _with_address(recorded: RecordedCall, url: str) -> RecordedCall:
 def _is_marked(recorded: RecordedCall) -> bool:
     receipt = recorded.receipt
     return receipt is not None and receipt.name == DESCRIBES and _MARKED_FIELD in receipt.content
-
-
-REASON: Final = "external_trigger"
-
-_ELIGIBLE: Final = frozenset({AgentStatus.AWAKE_IDLE, AgentStatus.ASLEEP})
-_NO_AGENT: Final = AgentId("")  # no agent has this id
-_UUID: Final = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-_VISIBLE: Final = re.compile(r"[!-~]+")
 
 
 class BadDeliveryIdError(BadInputError):

@@ -32,6 +32,10 @@ from holon.runtime.events.feed import CursorLostError, EventReader, Page, Subscr
 from holon.wire.codec import STREAM_CLOSED, ErrorBody, encode
 
 TOKEN_LOOK_MS: Final = 1 * SECOND_MS
+LAST_EVENT_ID: Final = b"last-event-id"
+_OPENED: Final = b": open\n\n"
+_HEARTBEAT: Final = b": heartbeat\n\n"
+_NUMBER_DIGITS_MAX: Final = 18
 
 
 class TokenWatch:
@@ -65,12 +69,6 @@ class TokenWatch:
                 if digest != previous:
                     previous = digest
                     wake_all()
-
-
-LAST_EVENT_ID: Final = b"last-event-id"
-_OPENED: Final = b": open\n\n"
-_HEARTBEAT: Final = b": heartbeat\n\n"
-_NUMBER_DIGITS_MAX: Final = 18
 
 
 class BadLastEventIdError(BadInputError):

@@ -39,6 +39,14 @@ from holon.wire.requests import (
 )
 from holon.wire.responses import Done, Prompted
 
+# Each of these has a route of its own beside the one that reads it from the body.
+ACTIONS: Final[Mapping[AgentAction, str]] = {
+    AgentAction.START: "Let a stopped or paused agent run again. The same as resume.",
+    AgentAction.RESUME: "Let a stopped or paused agent run again.",
+    AgentAction.PAUSE: "Pause an agent. It runs nothing and takes messages until it is resumed.",
+    AgentAction.STOP: "Stop an agent. Its queue is kept; nothing runs until it is started.",
+}
+
 
 async def prompt(context: HttpContext, call: Call) -> Prompted | PendingReply:
     """Queue the operator's prompt, and wait for its end if `wait_ms` is given."""
@@ -135,14 +143,6 @@ def _surface(call: Call) -> DeliverySurface:
 def _named(call: Call) -> AgentId:
     return parse_agent_id(call.params["agent_id"])
 
-
-# Each of these has a route of its own beside the one that reads it from the body.
-ACTIONS: Final[Mapping[AgentAction, str]] = {
-    AgentAction.START: "Let a stopped or paused agent run again. The same as resume.",
-    AgentAction.RESUME: "Let a stopped or paused agent run again.",
-    AgentAction.PAUSE: "Pause an agent. It runs nothing and takes messages until it is resumed.",
-    AgentAction.STOP: "Stop an agent. Its queue is kept; nothing runs until it is started.",
-}
 
 ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(

@@ -25,6 +25,11 @@ from holon.projections.agents.summary import AgentSummary, agent_summary
 from holon.runtime.agents.inspection import InspectedAgent
 from holon.wire.responses import ModelListing
 
+_PREFIX: Final = "/agents/{agent_id}"
+_ALIASED: Final = frozenset(
+    f"{_PREFIX}/{name}" for name in ("status", "state", "briefs", "transcript")
+)
+
 
 async def list_agents(context: HttpContext, call: Call) -> tuple[AgentListEntry, ...]:
     """List the public agents that are in use."""
@@ -112,11 +117,6 @@ AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     ),
 )
 
-
-_PREFIX: Final = "/agents/{agent_id}"
-_ALIASED: Final = frozenset(
-    f"{_PREFIX}/{name}" for name in ("status", "state", "briefs", "transcript")
-)
 
 DEFAULT_AGENT_ROUTES: Final[tuple[Route[HttpContext], ...]] = tuple(
     replace(

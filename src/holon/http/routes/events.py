@@ -20,6 +20,8 @@ from holon.model.events.reads import EventOrder, EventQuery
 from holon.projections.events.envelope import EventEnvelope, EventPage, event_page
 from holon.runtime.events.feed import Page, require_epoch, require_kept, require_near
 
+_STREAM_MEDIA: Final = "text/event-stream"
+
 
 async def page(context: HttpContext, call: Call) -> EventPage:
     """Page through an agent's events."""
@@ -92,8 +94,6 @@ async def _resumed(context: HttpContext, call: Call, query: StreamQuery) -> int 
     require_epoch(cursor.epoch, await context.host.reads.events.log_epoch())
     return cursor.after
 
-
-_STREAM_MEDIA: Final = "text/event-stream"
 
 ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(

@@ -36,6 +36,14 @@ from holon.wire.responses import (
     ShutdownAnswer,
 )
 
+CAPABILITIES: Final = (
+    "agents.list",
+    "agents.state",
+    "agents.events",
+    "agents.control",
+    "tui.remote",
+)
+
 
 def described(working: tuple[Route[HttpContext], ...]) -> tuple[Route[HttpContext], ...]:
     """Return these rows, and one that describes all of them and itself."""
@@ -78,15 +86,6 @@ FRONT_ROUTES: Final[tuple[Route[HttpContext], ...]] = (
         returns=Front,
         tags=("runtime",),
     ),
-)
-
-
-CAPABILITIES: Final = (
-    "agents.list",
-    "agents.state",
-    "agents.events",
-    "agents.control",
-    "tui.remote",
 )
 
 

@@ -21,6 +21,8 @@ from holon.projections.work import WorkItemView, work_item_view
 from holon.wire.requests import WorkItemPatch, WorkItemRequest
 from holon.wire.responses import WorkItemAnswer, WorkItemPage
 
+_ITEM: Final = "/control/agents/{agent_id}/work-items/{work_item_id}"
+
 
 class BadPatchError(BadInputError):
     """A change to a work item that says nothing, or says when to look again but not at what."""
@@ -114,8 +116,6 @@ async def _focus_of(context: HttpContext, agent_id: AgentId) -> WorkItemId | Non
     agent = await context.host.reads.agents.agent(agent_id)
     return None if agent is None else agent.focus.current_work_item_id
 
-
-_ITEM: Final = "/control/agents/{agent_id}/work-items/{work_item_id}"
 
 ROUTES: Final[tuple[Route[HttpContext], ...]] = (
     Route(

@@ -63,6 +63,9 @@ from holon.model.limits import (
     SECOND_MS,
 )
 
+AuthCheck: TypeAlias = Callable[[RequestHead], bool]  # whether a head carries valid credentials
+_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+
 
 class FairQueue:
     """Round-robin admission of unauthenticated peers to parsing."""
@@ -105,11 +108,6 @@ class FairQueue:
         line.pop(waiting, None)
         if not line:
             del self._queues[address]
-
-
-AuthCheck: TypeAlias = Callable[[RequestHead], bool]  # whether a head carries valid credentials
-
-_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 
 
 def never_authenticated(head: RequestHead) -> bool:

@@ -44,6 +44,11 @@ from holon.model.limits import (
 )
 from holon.ports.clock import Clock
 
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+
+# These mean that the listening socket is closed. Every other error of accept is temporary.
+_GONE: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
+
 
 async def accepted(listening: socket.socket) -> socket.socket:
     """Wait for the next connection; OSError as accept raises it."""
@@ -102,9 +107,6 @@ class SocketStream(ByteStream):
 
 
 _log = logging.getLogger(__name__)
-_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
-# These mean that the listening socket is closed. Every other error of accept is temporary.
-_GONE: Final = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK})
 
 
 @dataclass(kw_only=True, slots=True)

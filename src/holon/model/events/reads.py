@@ -26,6 +26,10 @@ from holon.model.wake import TimerRecord, WaitRecord, WakeHint
 from holon.model.work import ActivationMemory, WorkItemRecord
 from holon.model.workspaces import ActiveWorkspace, WorkspaceBindings
 
+# One scrape of the metrics.
+TALLY_PAGES_COUNT_MAX: Final = 64  # of events; what is left over is counted by the next look
+CENSUS_ROWS_COUNT_MAX: Final = 5 * AGENTS_COUNT_MAX  # of agents that ever were, archived ones too
+
 
 class QueueHead(Record, frozen=True, kw_only=True):
     """A queued message that may be claimed: the oldest of its band, or one whose wait is over."""
@@ -185,8 +189,3 @@ class AgentSurface(Record, frozen=True, kw_only=True):
     workspaces: WorkspaceBindings = WorkspaceBindings()
     memory: MemoryFigures = MemoryFigures()
     tainted: TaintedInstructions | None = None
-
-
-# One scrape of the metrics.
-TALLY_PAGES_COUNT_MAX: Final = 64  # of events; what is left over is counted by the next look
-CENSUS_ROWS_COUNT_MAX: Final = 5 * AGENTS_COUNT_MAX  # of agents that ever were, archived ones too

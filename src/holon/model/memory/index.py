@@ -22,6 +22,10 @@ from holon.model.values import AgentId, Instant, MessageId, TurnId, WorkspaceId
 from holon.model.work import WorkItemRecord
 from holon.model.workspaces import WorkspaceEntry
 
+SourceRecord: TypeAlias = (
+    BriefRecord | WorkItemRecord | TaskRecord | ToolCallRecord | WorkspaceEntry | EpisodeRecord
+)
+
 
 class MemoryKind(StrEnum):
     """What a document was made of. The value is also how its `source_ref` begins."""
@@ -61,11 +65,6 @@ class MemoryDocument(Record, frozen=True, kw_only=True):
     def scope_kind(self) -> ScopeKind:
         """The scope a document is found in."""
         return ScopeKind.AGENT if self.workspace_id is None else ScopeKind.WORKSPACE
-
-
-SourceRecord: TypeAlias = (
-    BriefRecord | WorkItemRecord | TaskRecord | ToolCallRecord | WorkspaceEntry | EpisodeRecord
-)
 
 
 class MemorySource(msgspec.Struct, frozen=True, kw_only=True):

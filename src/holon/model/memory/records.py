@@ -17,6 +17,27 @@ from holon.model.queue import AuthorityClass
 from holon.model.record import Record
 from holon.model.values import AgentId, EpisodeId, Instant, WorkItemId, WorkspaceId
 
+# What is used when a turn is settled.
+EVIDENCE_CALLS_COUNT_MAX: Final = 24  # of a turn: the newest that show what was done
+
+# Working memory.
+MEMORY_LINE_CHARS_MAX: Final = 240  # of one entry of a list, and of a line of a delta
+MEMORY_SUMMARY_CHARS_MAX: Final = 480
+MEMORY_ENTRIES_COUNT_MAX: Final = 8  # of a list
+MEMORY_FILES_COUNT_MAX: Final = 10
+MEMORY_DELTA_ENTRIES_COUNT_MAX: Final = 3  # of a list, in the line that reports its change
+
+# Episodes.
+EPISODE_TURNS_COUNT_MAX: Final = 12
+EPISODE_SUMMARY_CHARS_MAX: Final = 1_200
+EPISODE_CANDIDATES_COUNT: Final = 12  # newest ones: weighed for a prompt, and always kept
+EPISODES_SHOWN_COUNT_MAX: Final = 3
+EPISODES_PAGE_COUNT_MAX: Final = 200
+
+# The ledger in an agent's home.
+LEDGER_TAIL_BYTES_MAX: Final = 256 * 1_024  # read back to see what stands there already
+LEDGER_START_COUNT_MAX: Final = 256  # newest episodes of all agents that a start looks after
+
 
 class WorkingMemory(Record, frozen=True, kw_only=True):
     """What the agent is in the middle of."""
@@ -233,26 +254,5 @@ class EpisodeFinalized(
 
 MemoryEvent: TypeAlias = WorkingMemoryUpdated | EpisodeFinalized
 
-
-# What is used when a turn is settled.
-EVIDENCE_CALLS_COUNT_MAX: Final = 24  # of a turn: the newest that show what was done
-
-# Working memory.
-MEMORY_LINE_CHARS_MAX: Final = 240  # of one entry of a list, and of a line of a delta
-MEMORY_SUMMARY_CHARS_MAX: Final = 480
-MEMORY_ENTRIES_COUNT_MAX: Final = 8  # of a list
-MEMORY_FILES_COUNT_MAX: Final = 10
-MEMORY_DELTA_ENTRIES_COUNT_MAX: Final = 3  # of a list, in the line that reports its change
-
-# Episodes.
-EPISODE_TURNS_COUNT_MAX: Final = 12
-EPISODE_SUMMARY_CHARS_MAX: Final = 1_200
-EPISODE_CANDIDATES_COUNT: Final = 12  # newest ones: weighed for a prompt, and always kept
-EPISODES_SHOWN_COUNT_MAX: Final = 3
-EPISODES_PAGE_COUNT_MAX: Final = 200
-
-# The ledger in an agent's home.
-LEDGER_TAIL_BYTES_MAX: Final = 256 * 1_024  # read back to see what stands there already
-LEDGER_START_COUNT_MAX: Final = 256  # newest episodes of all agents that a start looks after
 
 assert EPISODES_SHOWN_COUNT_MAX <= EPISODE_CANDIDATES_COUNT <= EPISODES_PAGE_COUNT_MAX

@@ -74,6 +74,11 @@ from holon.projections.workspaces import (
     occupancy_view,
 )
 
+TRIAL_TOOLS_HINT: Final = (
+    "the model is a trial model without acting tools; choose another one, or allow them with"
+    " `holon config set model.allow_trial_tools true` and a restart"
+)
+
 
 class ExecutionHistory(Record, frozen=True, kw_only=True):
     """Averages over an agent's life; each is absent while its count is zero."""
@@ -203,12 +208,6 @@ class AgentStateView(Record, frozen=True, kw_only=True):
     cwd: str | None = None
     working_memory: MemoryFigures = msgspec.field(default_factory=lambda: MemoryFigures())
     tainted_instructions: TaintedInstructions | None = None
-
-
-TRIAL_TOOLS_HINT: Final = (
-    "the model is a trial model without acting tools; choose another one, or allow them with"
-    " `holon config set model.allow_trial_tools true` and a restart"
-)
 
 
 class AgentSummary(Record, frozen=True, kw_only=True):

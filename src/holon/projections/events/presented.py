@@ -50,6 +50,9 @@ from holon.model.values import WorkItemId
 from holon.model.wake import WaitKind, WaitOpened
 from holon.model.work import WorkItemState, WorkItemWritten
 
+_COMPLETED_REMEMBERED_COUNT: Final = 16
+_RESULT_LEVEL: Final = OperatorVisibility.TURN_RESULT.level
+
 
 class Category(StrEnum):
     """The subject of an event."""
@@ -290,9 +293,6 @@ ROWS: Final[Mapping[type[Record], Row]] = MappingProxyType(
 )
 
 
-_COMPLETED_REMEMBERED_COUNT: Final = 16
-
-
 class OperatorEvent(Record, frozen=True, kw_only=True):
     """An event, presented."""
 
@@ -471,7 +471,6 @@ NUMBERS: Final[Mapping[str, DisplayMode]] = MappingProxyType(
     {"3": DisplayMode.INFO, "4": DisplayMode.VERBOSE, "5": DisplayMode.DEBUG}
 )
 _CONVERSATION: Final = (DisplayMode.INFO, DisplayMode.VERBOSE, DisplayMode.DEBUG)
-_RESULT_LEVEL: Final = OperatorVisibility.TURN_RESULT.level
 
 # What a mode shows besides results. Tool events stay trace-level; these are the curated rows.
 _ACTIVITY: Final = frozenset({Category.ASSISTANT_PROGRESS, Category.TOOL, Category.TASK})

@@ -54,6 +54,8 @@ from holon.model.work import WorkItemRecord
 from holon.projections.tasks import status_view
 
 _STARTED_DISPOSITIONS = frozenset({"completed", "promoted_to_task"})
+# The waiting reason of a run whose agent could continue by itself; others are WaitingReasons.
+WORK_LEFT: Final = "work_left"
 
 
 class RunEffects(Record, frozen=True, kw_only=True):
@@ -134,10 +136,6 @@ def _result_of(recorded: RecordedCall) -> _Result:
     except msgspec.DecodeError:
         return _Result()
     return receipt.result if isinstance(receipt.result, _Result) else _Result()
-
-
-# The waiting reason of a run whose agent could continue by itself; others are WaitingReasons.
-WORK_LEFT: Final = "work_left"
 
 
 class FinalStatus(StrEnum):

@@ -32,6 +32,10 @@ from holon.ports.clock import Clock
 from holon.ports.store import Store
 from holon.runtime.background import Alarm
 
+Page: TypeAlias = Sequence[AuditEvent]
+GATHER_MS: Final = 10
+_Place: TypeAlias = tuple[AgentId | None, int]
+
 
 class CursorLostError(HolonError):
     """The events after this cursor are no longer kept, or the cursor is in the future."""
@@ -57,11 +61,6 @@ class SubscriberLaggedError(HolonError):
 
     code = "subscriber_lagged"
     hint = "page through the events after your cursor, then follow again"
-
-
-Page: TypeAlias = Sequence[AuditEvent]
-GATHER_MS: Final = 10
-_Place: TypeAlias = tuple[AgentId | None, int]
 
 
 class EventReader:

@@ -67,6 +67,9 @@ from holon.ports.workspaces import FileRefusedError, Files, PathEscapeError
 from holon.runtime.background import Alarm, bug_noted
 from holon.runtime.workspaces.place import AgentPlaces
 
+T = TypeVar("T")
+_TRIES_COUNT_MAX: Final = 3  # a command may damage an index again during a retry
+
 
 class MemoryFeeder:
     """Feeds changed rows and files into the indexes of one host."""
@@ -179,10 +182,6 @@ def _update_of(page: SourcePage) -> IndexUpdate:
         through_seq=page.sources[-1].change_seq,
         floor_seq=page.floor_seq,
     )
-
-
-T = TypeVar("T")
-_TRIES_COUNT_MAX: Final = 3  # a command may damage an index again during a retry
 
 
 class MemoryIndexer:

@@ -68,6 +68,8 @@ from holon.runtime.providers.routing import ModelRouting
 from holon.runtime.turns.conversation import TokenCalibrations
 
 _NOTES_COUNT_MAX: Final = 8
+ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
+_MS_NS: Final = 1_000_000
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,10 +207,6 @@ def _outcome_of(decision: RetryDecision) -> AttemptOutcome:
             return outcome
         case _:
             assert_never(decision)
-
-
-ProgressListener: TypeAlias = Callable[[AgentId, AnswerProgress], None]
-_MS_NS: Final = 1_000_000
 
 
 class ProviderCaller:

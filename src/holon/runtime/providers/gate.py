@@ -32,6 +32,7 @@ from holon.model.values import Instant
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Kept = TypeVar("_Kept")
+CircuitListener: TypeAlias = Callable[[ModelRef, Circuit], None]
 
 
 class LastFailure(Record, frozen=True, kw_only=True):
@@ -48,9 +49,6 @@ FailureListener: TypeAlias = Callable[[str, LastFailure], None]
 
 def ignore_failure(provider: str, failure: LastFailure) -> None:
     """Ignore a failure: the default listener."""
-
-
-CircuitListener: TypeAlias = Callable[[ModelRef, Circuit], None]
 
 
 def ignore_circuit(route: ModelRef, circuit: Circuit) -> None:

@@ -88,6 +88,11 @@ from holon.ports.reads import StoreReads
 from holon.prompt.frame import AssembledPrompt
 from holon.prompt.sections import CURRENT_INPUT
 
+KEPT_BYTES_MAX: Final = 8 * MIB
+TURNS_KEPT_COUNT_MAX: Final = 4_096
+TURNS_KNOWN_COUNT_MAX: Final = 8_192
+TURN_BYTES_MAX: Final = KEPT_BYTES_MAX // 64  # a larger one is rendered each time
+
 
 class TokenCalibrations:
     """Token calibrations per model, for one host."""
@@ -116,12 +121,6 @@ class TokenCalibrations:
         strayed = abs(mean.token_millibytes - used) * 100
         if strayed > used * CALIBRATION_STRAY_PERCENT:
             self._used[model_ref] = mean
-
-
-KEPT_BYTES_MAX: Final = 8 * MIB
-TURNS_KEPT_COUNT_MAX: Final = 4_096
-TURNS_KNOWN_COUNT_MAX: Final = 8_192
-TURN_BYTES_MAX: Final = KEPT_BYTES_MAX // 64  # a larger one is rendered each time
 
 
 class TurnRenderings:

@@ -84,6 +84,7 @@ from holon.runtime.turns.settler import Settler
 from holon.runtime.wake.ticks import TickService
 
 T = TypeVar("T")
+TOGETHER_COUNT_MAX: Final = 8
 
 
 class Marked(Generic[T]):
@@ -113,9 +114,6 @@ class Marked(Generic[T]):
                 raise
             except BaseException as error:  # noqa: BLE001 - cancellations are thrown into the coroutine as well
                 answer, thrown = None, error
-
-
-TOGETHER_COUNT_MAX: Final = 8
 
 
 class TurnThrottle:

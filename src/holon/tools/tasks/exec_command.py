@@ -66,6 +66,12 @@ from holon.tools.tasks.foreground import (
 from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 from holon.tools.work.items import refused
 
+_TOKENS_PER_ITEM_MIN: Final = 1_000
+_CMD_SHOWN_BYTES_MAX: Final = 2 * KIB  # per item; the model knows what it sent
+_ITEM_FRAME_BYTES: Final = 3 * KIB  # of an item without its command and output
+_ALIASES: Final = (("commands", "items"), ("command", "cmd"), ("cwd", "workdir"))
+_SINGLE_COMMAND_FIELDS: Final = ("tty", "accepts_input", "duplicate_policy")
+
 
 class DuplicatePolicy(StrEnum):
     """What to do when the same command is already running."""
@@ -219,13 +225,6 @@ async def _promoted(
     ports.tasks.offer(task, running, turn_id=scene.turn_id, effect_id=scene.effect_id)
     result = fitting_result(partial(promoted_result, task, spans), bytes_max=bytes_max)
     return ToolExecution(outcome=ToolOk(result=result), changes=(CreateTask(task=task),))
-
-
-_TOKENS_PER_ITEM_MIN: Final = 1_000
-_CMD_SHOWN_BYTES_MAX: Final = 2 * KIB  # per item; the model knows what it sent
-_ITEM_FRAME_BYTES: Final = 3 * KIB  # of an item without its command and output
-_ALIASES: Final = (("commands", "items"), ("command", "cmd"), ("cwd", "workdir"))
-_SINGLE_COMMAND_FIELDS: Final = ("tty", "accepts_input", "duplicate_policy")
 
 
 class BatchItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

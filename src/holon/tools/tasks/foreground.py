@@ -38,6 +38,15 @@ from holon.ports.tasks import CommandSpawnError, RunningCommand, Shell
 from holon.ports.workspaces import Directories
 from holon.tools.tool import ToolExecution, ToolScene, refuse
 
+ROOM_BYTES: Final = TOOL_RESULT_BYTES_MAX - 32 * KIB  # the rest is for the notes beside the result
+_JSON_BYTES_PER_BYTE_MAX: Final = 6
+_FRAME_BYTES: Final = 16 * KIB  # of a result without its output
+_SHOWN_BYTES_MIN: Final = 256
+_SERVER_ADVICE: Final = (
+    "for a server, run it in the foreground with ExecCommand and a small yield_time_ms, and it goes"
+    " on as a task"
+)
+
 
 def looked_at(
     command: RunningCommand, redactor: Redactor, *, bytes_max: int
@@ -46,12 +55,6 @@ def looked_at(
     far = bytes_max + COMMAND_OUTPUT_MARGIN_BYTES
     spans = command.output(head_bytes=far, tail_bytes=far)
     return tuple(span_without_secrets(span, redactor.redact) for span in spans)
-
-
-ROOM_BYTES: Final = TOOL_RESULT_BYTES_MAX - 32 * KIB  # the rest is for the notes beside the result
-_JSON_BYTES_PER_BYTE_MAX: Final = 6
-_FRAME_BYTES: Final = 16 * KIB  # of a result without its output
-_SHOWN_BYTES_MIN: Final = 256
 
 
 class ResultRenderer(Protocol):
@@ -73,12 +76,6 @@ def fitting_result(
         bytes_max //= 2
         result = render(bytes_max=bytes_max)
     return result
-
-
-_SERVER_ADVICE: Final = (
-    "for a server, run it in the foreground with ExecCommand and a small yield_time_ms, and it goes"
-    " on as a task"
-)
 
 
 class UncheckedCommand(Record, frozen=True, kw_only=True):

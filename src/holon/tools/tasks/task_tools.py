@@ -49,6 +49,7 @@ from holon.tools.tool import ToolExecution, ToolPorts, ToolScene, refuse
 TaskIdArgument: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, description="The id from the task's handle.")
 ]
+_PREVIEW_BYTES: Final = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
 
 
 async def own_task(task_id: str, scene: ToolScene, ports: ToolPorts) -> TaskRecord | ToolExecution:
@@ -161,9 +162,6 @@ class TaskList:
         )
         result = list_view(tasks[:TASKS_LISTED_COUNT_MAX], ended, task_count=len(tasks))
         return ToolExecution(outcome=ToolOk(result=result))
-
-
-_PREVIEW_BYTES: Final = TASK_OUTPUT_TOKENS * ESTIMATED_TOKEN_BYTES
 
 
 class TaskOutputArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

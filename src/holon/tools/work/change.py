@@ -66,6 +66,9 @@ from holon.tools.work.items import (
     work_item_view,
 )
 
+_NOTHING_NEW: Final = "nothing has changed: the item is already as requested; continue the work"
+_NAME: Final = "CompleteWorkItem"
+
 
 class CreateWorkItemArguments(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
@@ -205,9 +208,6 @@ async def _remark(left: WorkItemId, ports: ToolPorts) -> tuple[str, ...]:
     if Seen(item=item.item, waits=item.waits).scheduling is not SchedulingState.RUNNABLE:
         return ()
     return (f"you left {left}, which could continue; next time give a `reason`",)
-
-
-_NOTHING_NEW: Final = "nothing has changed: the item is already as requested; continue the work"
 
 
 class UpdateWorkItemArguments(
@@ -366,9 +366,6 @@ def _revised(
         case _:
             assert_never(blocker)
     return msgspec.structs.replace(moved, revision=edited.revision)  # one call, one revision
-
-
-_NAME: Final = "CompleteWorkItem"
 
 
 class CompleteWorkItemArguments(

@@ -70,6 +70,8 @@ ItemIdText: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=ID_
 ObjectiveText: TypeAlias = Annotated[
     str, msgspec.Meta(min_length=1, max_length=OBJECTIVE_CHARS_MAX)
 ]
+_MODE = 0o644
+_KINDS = {RefusalCode.WORK_ITEM_NOT_FOUND: "unknown_work_item"}
 
 
 class TodoArgument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,9 +96,6 @@ TodoArguments: TypeAlias = Annotated[
 def todo_items(listed: tuple[TodoArgument, ...]) -> tuple[TodoItem, ...]:
     """Return a checklist as the record stores it."""
     return tuple(TodoItem(text=todo.text, state=todo.state) for todo in listed)
-
-
-_MODE = 0o644
 
 
 class PlanLook(Record, frozen=True, kw_only=True):
@@ -279,9 +278,6 @@ def _report(item: WorkItemRecord) -> JsonValue:
 
 def _moment(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
-
-
-_KINDS = {RefusalCode.WORK_ITEM_NOT_FOUND: "unknown_work_item"}
 
 
 def refused(refusal: Refusal) -> ToolExecution:

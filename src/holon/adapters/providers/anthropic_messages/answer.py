@@ -68,6 +68,16 @@ _STOPS: Final[Mapping[str, StopReason]] = {
     "pause_turn": StopReason.MAX_TOKENS,  # a long round that wants to be asked to go on
 }
 _TOKENS_MAX: Final = 2**53
+# Ours to answer, and the provider's own.
+_CALLS: Final = ("tool_use", "server_tool_use")
+
+# Which piece may be added to which blocks, and the field of both that it goes to.
+_PIECES: Final = {
+    "text_delta": (("text",), "text"),
+    "thinking_delta": (("thinking",), "thinking"),
+    "signature_delta": (("thinking",), "signature"),
+    "input_json_delta": (_CALLS, "partial_json"),
+}
 
 
 def lift(message: JsonValue, *, origin: str, allow_empty: bool = False) -> ModelAnswer:
@@ -190,17 +200,6 @@ def usage_in(value: JsonValue) -> TokenUsage | None:
 def _tokens(value: JsonValue) -> int:
     is_count = isinstance(value, int) and not isinstance(value, bool)
     return value if is_count and 0 <= value <= _TOKENS_MAX else 0
-
-
-# Ours to answer, and the provider's own.
-_CALLS: Final = ("tool_use", "server_tool_use")
-# Which piece may be added to which blocks, and the field of both that it goes to.
-_PIECES: Final = {
-    "text_delta": (("text",), "text"),
-    "thinking_delta": (("thinking",), "thinking"),
-    "signature_delta": (("thinking",), "signature"),
-    "input_json_delta": (_CALLS, "partial_json"),
-}
 
 
 class _OpenBlock:

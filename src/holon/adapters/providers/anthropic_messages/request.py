@@ -61,6 +61,30 @@ from holon.model.values import JsonValue
 
 BETA: Final = "context-management-2025-06-27"
 KEPT_TOOLS: Final = ("ApplyPatch",)
+LowerMessage: TypeAlias = Callable[[ConversationMessage, frozenset[int]], Sequence[JsonValue]]
+_UNMARKED: Final[frozenset[int]] = frozenset()
+_NOBODY: Final = ""
+_OPENING: Final = {
+    "user": b'{"role":"user","content":[',
+    "assistant": b'{"role":"assistant","content":[',
+}
+_CLOSING: Final = b"]}"
+_SILENCE: Final = _OPENING["user"] + b'{"type":"text","text":"(nothing was said)"}' + _CLOSING
+_LEAD: Final = {  # what stands before a role's words, by the role whose words came before
+    (_NOBODY, "user"): _OPENING["user"],
+    (_NOBODY, "assistant"): _SILENCE + b"," + _OPENING["assistant"],
+    ("user", "user"): b",",
+    ("user", "assistant"): _CLOSING + b"," + _OPENING["assistant"],
+    ("assistant", "user"): _CLOSING + b"," + _OPENING["user"],
+    ("assistant", "assistant"): b",",
+}
+_END: Final = {
+    _NOBODY: _SILENCE,
+    "user": _CLOSING,
+    "assistant": _CLOSING + b"," + _SILENCE,
+}
+API_VERSION: Final = "2023-06-01"
+OUTPUT_TOKENS_DEFAULT: Final = 8_192  # the wire wants a number; every current model takes this one
 
 
 def context_management(editing: ContextEditing) -> JsonValue:
@@ -133,31 +157,6 @@ def _result_bytes(message: ConversationMessage, calls: Sequence[ToolUseBlock]) -
     )
 
 
-LowerMessage: TypeAlias = Callable[[ConversationMessage, frozenset[int]], Sequence[JsonValue]]
-
-_UNMARKED: Final[frozenset[int]] = frozenset()
-_NOBODY: Final = ""
-_OPENING: Final = {
-    "user": b'{"role":"user","content":[',
-    "assistant": b'{"role":"assistant","content":[',
-}
-_CLOSING: Final = b"]}"
-_SILENCE: Final = _OPENING["user"] + b'{"type":"text","text":"(nothing was said)"}' + _CLOSING
-_LEAD: Final = {  # what stands before a role's words, by the role whose words came before
-    (_NOBODY, "user"): _OPENING["user"],
-    (_NOBODY, "assistant"): _SILENCE + b"," + _OPENING["assistant"],
-    ("user", "user"): b",",
-    ("user", "assistant"): _CLOSING + b"," + _OPENING["assistant"],
-    ("assistant", "user"): _CLOSING + b"," + _OPENING["user"],
-    ("assistant", "assistant"): b",",
-}
-_END: Final = {
-    _NOBODY: _SILENCE,
-    "user": _CLOSING,
-    "assistant": _CLOSING + b"," + _SILENCE,
-}
-
-
 class EncodedMessages:
     """The conversations of one endpoint."""
 
@@ -188,10 +187,6 @@ class EncodedMessages:
         joined = self._joined.joined(key, conversation, write, marks=marks)
         spoke_last = joined.notes[-1] if joined.notes else _NOBODY
         return b"".join((head, b"[", joined.text, _END[spoke_last], b"]", tail))
-
-
-API_VERSION: Final = "2023-06-01"
-OUTPUT_TOKENS_DEFAULT: Final = 8_192  # the wire wants a number; every current model takes this one
 
 
 class LoweredRequest(Record, frozen=True, kw_only=True):

@@ -39,6 +39,9 @@ from holon.model.providers.attempts import (
 )
 from holon.model.record import Record
 
+_REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
+UNSENDABLE: Final = "the provider's address or a header of the request cannot be used"
+
 
 class ExchangeTimeouts(Record, frozen=True, kw_only=True):
     """The timeouts of an exchange."""
@@ -91,10 +94,6 @@ class HttpExchange(Protocol):
     def open(self, call: HttpCall) -> AbstractAsyncContextManager[HttpReply]:
         """Send the call and yield its reply; leaving the block ends the exchange."""
         ...
-
-
-_REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "cf-ray")
-UNSENDABLE: Final = "the provider's address or a header of the request cannot be used"
 
 
 class ErrorMeaning(NamedTuple):

@@ -70,6 +70,12 @@ _LOOPBACK_URL: Final = re.compile(
 _GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
 _COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t -~]*")
+_CONNECT_TIMEOUT: Final = ErrorMeaning(
+    ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
+)
+_NO_CONNECTION: Final = ErrorMeaning(
+    ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
+)
 
 
 @lru_cache(maxsize=64)
@@ -252,14 +258,6 @@ class LocalHttpExchange:
         else:
             # Close at once, even under cancellation, so that the server stops generating.
             connection.close()
-
-
-_CONNECT_TIMEOUT: Final = ErrorMeaning(
-    ProviderTimeoutError, ExchangeStage.CONNECT, "connecting took too long"
-)
-_NO_CONNECTION: Final = ErrorMeaning(
-    ProviderUnreachableError, ExchangeStage.CONNECT, "could not connect"
-)
 
 
 def _provider_error(error: Exception, facts: ExchangeFacts) -> ProviderError:

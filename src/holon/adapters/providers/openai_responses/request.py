@@ -59,6 +59,13 @@ _REASONING_HEAD: Final = b'{"type":"reasoning"'
 _NO_CALLS: Final[frozenset[str]] = frozenset()
 
 Item = dict[str, Any]
+LowerMessage = Callable[[ConversationMessage, ConversationMessage | None], Sequence[Item]]
+ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
+OPTIONAL: Final = frozenset({
+    "include", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key", "reasoning",
+    "tool_choice",
+})  # fmt: skip
+Replay = Callable[[Sequence[Item]], Sequence[Item]]
 
 
 class ItemStyle(Record, frozen=True, kw_only=True):
@@ -206,9 +213,6 @@ def is_sealed(item: JsonValue) -> bool:
     return is_item and isinstance(item.get("encrypted_content"), str)
 
 
-LowerMessage = Callable[[ConversationMessage, ConversationMessage | None], Sequence[Item]]
-
-
 class Progress(Record, frozen=True, kw_only=True):
     """How far a conversation has come; reasoning is not counted."""
 
@@ -278,15 +282,6 @@ class ConversationMemo:
         with memoryview(joined.text)[1:] as items:  # without the comma before the first
             body = b"".join((shape[:-1], b',"input":[', items, b"]}"))
         return EncodedInput(body=body, messages=tuple(joined.notes) if is_continued else ())
-
-
-ENCRYPTED_REASONING: Final = "reasoning.encrypted_content"
-OPTIONAL: Final = frozenset({
-    "include", "max_output_tokens", "parallel_tool_calls", "prompt_cache_key", "reasoning",
-    "tool_choice",
-})  # fmt: skip
-
-Replay = Callable[[Sequence[Item]], Sequence[Item]]
 
 
 class LoweredRequest(Record, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ from holon.ports.providers import OnProgress
 _WINDOWS_COUNT_MAX: Final = 256
 
 Scope: TypeAlias = tuple[str, str]
+_ACCEPT: Final[Mapping[bool, str]] = {True: "text/event-stream", False: "application/json"}
 
 
 class ContinuationNote(StrEnum):
@@ -145,9 +146,6 @@ class ContinuationWindows:
         """Keep a window until the next request of its scope."""
         if scope is not None:
             self._windows.put(scope, window)
-
-
-_ACCEPT: Final[Mapping[bool, str]] = {True: "text/event-stream", False: "application/json"}
 
 
 class _Exchanged(Record, frozen=True, kw_only=True):

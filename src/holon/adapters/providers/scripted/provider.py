@@ -58,6 +58,13 @@ if TYPE_CHECKING:
 
 THINKING_ORIGIN: Final = "scripted:scripted"
 _PIECES_COUNT: Final = 4
+SCRIPT_BYTES_MAX: Final = 1 * MIB
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+_HINT: Final = "name a script as scripted/<name> or scripted/<absolute path of a YAML file>"
+_FAILED_AT: Final = re.compile(r"(?P<what>.*) - at `(?P<path>\$[^`]*)`\Z", re.DOTALL)
+_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_TEXT_KINDS: Final = frozenset({"str", "timestamp", "value", "merge"})
+_CONSTRUCTED_KINDS: Final = frozenset({"null", "bool", "int", "float"})
 
 
 class ScriptedProvider:
@@ -149,13 +156,7 @@ def pieces_of(text: str, *, count: int = _PIECES_COUNT) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-SCRIPT_BYTES_MAX: Final = 1 * MIB
 PACKAGED_DIR: Final = Path(__file__).with_name("scripts")
-
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
-_HINT: Final = "name a script as scripted/<name> or scripted/<absolute path of a YAML file>"
-_FAILED_AT: Final = re.compile(r"(?P<what>.*) - at `(?P<path>\$[^`]*)`\Z", re.DOTALL)
-_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 def find_script(name: str, *, scripts_dir: Path | None) -> Script:
@@ -278,10 +279,6 @@ def _scalar_of(node: "yaml.Node", where: str) -> JsonValue:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except ValueError as error:
         _fail(where, str(error), line=_line_of(node))
-
-
-_TEXT_KINDS: Final = frozenset({"str", "timestamp", "value", "merge"})
-_CONSTRUCTED_KINDS: Final = frozenset({"null", "bool", "int", "float"})
 
 
 def _line_at(root: "yaml.Node", path: str, problem: str) -> int:

@@ -61,6 +61,7 @@ FAILURES: Final[Mapping[str, type[ProviderError]]] = {
 Texts: TypeAlias = str | tuple[str, ...]  # one text may be written without a list around it
 DelayMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=DAY_MS)]
 ResetMs: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=PROVIDER_DEFERRAL_MS_MAX)]
+_SHOWN_CHARS_MAX: Final = 300
 
 
 class ScriptedCall(Record, frozen=True, kw_only=True):
@@ -207,9 +208,6 @@ def _named_rule(script: Script, text: str) -> ScriptedRule | None:
 
 def _other_rounds(script: Script) -> tuple[ScriptedRound, ...]:
     return script.rounds or next((rule.rounds for rule in script.rules if not rule.when), ())
-
-
-_SHOWN_CHARS_MAX: Final = 300
 
 
 class ShownPrompt(NamedTuple):

@@ -68,6 +68,38 @@ select agent_id, message_id, event from (
     from events
 ) where message_id in (select value from json_each(?)) order by log_seq
 """
+_ROW_STATES: Final = """
+select agent_id, 'agent', '', status from agents
+union all select agent_id, 'identity', '', 'archived' from agents
+    where archived = 1 and coalesce(identity ->> '$.status', '') <> 'archived'
+union all select agent_id, 'focus', '', coalesce(current_work_item_id, '') from agents
+union all select agent_id, 'message', message_id, state from messages
+union all select agent_id, 'turn', turn_id,
+    case state when 'open' then 'open' else json_extract(terminal, '$.kind') end from turns
+union all select t.agent_id, 'tool_call', c.effect_id, c.state
+    from tool_calls c join turns t using (turn_id)
+union all select agent_id, 'work_item', work_item_id, state from work_items
+union all select agent_id, 'work_item_revision', work_item_id, revision from work_items
+union all select agent_id, 'task', task_id, status from tasks
+union all select agent_id, 'timer', timer_id, status from timers
+union all select agent_id, 'wait', wait_id, state from waits
+union all select agent_id, 'workspace', workspace_id, 'attached' from attached_workspaces
+union all select a.agent_id, 'active_workspace', '', coalesce(w.workspace_id, '')
+    from agents a left join active_workspaces w using (agent_id)
+union all select agent_id, 'skill', load_reason || ' ' || entrypoint_path,
+    iif(state = 'turn_active' and is_lasting, 'turn_active_again', state) from skill_activations
+union all select agent_id, 'history', '', history_from_turn from agent_contexts
+union all select agent_id, 'working_memory', '', revision from working_memories where revision > 0
+union all select agent_id, 'episode', episode_id, 'archived' from episodes
+union all select agent_id, 'tainted_instructions', '', turn_id || ' ' || path
+    from tainted_instructions
+order by 1
+"""
+_EVENTS: Final = "select agent_id, event_seq, event from events order by agent_id, event_seq"
+_HEADS: Final = """
+select a.agent_id, coalesce(h.floor_seq, 0), coalesce(h.last_seq, 0)
+from agents a left join event_heads h using (agent_id) order by 1
+"""
 
 
 class _Queue(NamedTuple):
@@ -197,40 +229,6 @@ def _number(text: str) -> int | None:
 
 def _admission_violation(subject: str, detail: str) -> Violation:
     return Violation(invariant=Invariant.ADMITTED_STAYS, subject=subject, detail=detail)
-
-
-_ROW_STATES: Final = """
-select agent_id, 'agent', '', status from agents
-union all select agent_id, 'identity', '', 'archived' from agents
-    where archived = 1 and coalesce(identity ->> '$.status', '') <> 'archived'
-union all select agent_id, 'focus', '', coalesce(current_work_item_id, '') from agents
-union all select agent_id, 'message', message_id, state from messages
-union all select agent_id, 'turn', turn_id,
-    case state when 'open' then 'open' else json_extract(terminal, '$.kind') end from turns
-union all select t.agent_id, 'tool_call', c.effect_id, c.state
-    from tool_calls c join turns t using (turn_id)
-union all select agent_id, 'work_item', work_item_id, state from work_items
-union all select agent_id, 'work_item_revision', work_item_id, revision from work_items
-union all select agent_id, 'task', task_id, status from tasks
-union all select agent_id, 'timer', timer_id, status from timers
-union all select agent_id, 'wait', wait_id, state from waits
-union all select agent_id, 'workspace', workspace_id, 'attached' from attached_workspaces
-union all select a.agent_id, 'active_workspace', '', coalesce(w.workspace_id, '')
-    from agents a left join active_workspaces w using (agent_id)
-union all select agent_id, 'skill', load_reason || ' ' || entrypoint_path,
-    iif(state = 'turn_active' and is_lasting, 'turn_active_again', state) from skill_activations
-union all select agent_id, 'history', '', history_from_turn from agent_contexts
-union all select agent_id, 'working_memory', '', revision from working_memories where revision > 0
-union all select agent_id, 'episode', episode_id, 'archived' from episodes
-union all select agent_id, 'tainted_instructions', '', turn_id || ' ' || path
-    from tainted_instructions
-order by 1
-"""
-_EVENTS: Final = "select agent_id, event_seq, event from events order by agent_id, event_seq"
-_HEADS: Final = """
-select a.agent_id, coalesce(h.floor_seq, 0), coalesce(h.last_seq, 0)
-from agents a left join event_heads h using (agent_id) order by 1
-"""
 
 
 class _ByAgent:

@@ -15,6 +15,10 @@ import apsw
 from holon.model.record import Record
 from holon.model.values import AgentId, Instant, MessageId
 
+Row: TypeAlias = tuple[str | int | float | bytes | None, ...]
+Acked: TypeAlias = Collection[MessageId] | Mapping[MessageId, AgentId]
+_NOBODY_SAID: Final[Mapping[str, str | None]] = MappingProxyType({})
+
 
 class Invariant(StrEnum):
     """The rules a Holon database keeps, whatever was killed and whenever."""
@@ -69,11 +73,6 @@ class CheckReport(Record, frozen=True, kw_only=True):
     def is_clean(self) -> bool:
         """Whether every rule holds."""
         return not self.violations
-
-
-Row: TypeAlias = tuple[str | int | float | bytes | None, ...]
-Acked: TypeAlias = Collection[MessageId] | Mapping[MessageId, AgentId]
-_NOBODY_SAID: Final[Mapping[str, str | None]] = MappingProxyType({})
 
 
 class Facts(NamedTuple):

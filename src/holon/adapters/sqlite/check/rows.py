@@ -37,6 +37,26 @@ from holon.model.work import WorkItemRecord
 from holon.wire.codec import decode
 
 FILE_FAULTS_SHOWN_MAX: Final = 20
+_ORIGINS: Final[Mapping[str, Origin]] = MappingProxyType(
+    {
+        "operator": OperatorOrigin(),
+        "channel": ChannelOrigin(channel_id=""),
+        "webhook": WebhookOrigin(source=""),
+        "callback": CallbackOrigin(descriptor_id=""),
+        "timer": TimerOrigin(timer_id=TimerId("")),
+        "system": SystemOrigin(subsystem=""),
+        "task": TaskOrigin(task_id=TaskId("")),
+    }
+)
+
+# Earlier versions wrote a signed webhook down like this; its signature was verified all the same.
+_SIGNED_BEFORE: Final = ("webhook", AdmissionContext.PUBLIC_UNAUTHENTICATED)
+_RANKS: Final = (
+    AuthorityClass.EXTERNAL_EVIDENCE,
+    AuthorityClass.INTEGRATION_SIGNAL,
+    AuthorityClass.RUNTIME_INSTRUCTION,
+    AuthorityClass.OPERATOR_INSTRUCTION,
+)
 
 
 def check_file(facts: Facts) -> Iterator[Violation]:
@@ -105,27 +125,6 @@ def check_ticks(facts: Facts) -> Iterator[Violation]:
            from messages where timer_id is not null and state = 'queued'
            group by agent_id, timer_id having count(*) > 1""",
     )
-
-
-_ORIGINS: Final[Mapping[str, Origin]] = MappingProxyType(
-    {
-        "operator": OperatorOrigin(),
-        "channel": ChannelOrigin(channel_id=""),
-        "webhook": WebhookOrigin(source=""),
-        "callback": CallbackOrigin(descriptor_id=""),
-        "timer": TimerOrigin(timer_id=TimerId("")),
-        "system": SystemOrigin(subsystem=""),
-        "task": TaskOrigin(task_id=TaskId("")),
-    }
-)
-# Earlier versions wrote a signed webhook down like this; its signature was verified all the same.
-_SIGNED_BEFORE: Final = ("webhook", AdmissionContext.PUBLIC_UNAUTHENTICATED)
-_RANKS: Final = (
-    AuthorityClass.EXTERNAL_EVIDENCE,
-    AuthorityClass.INTEGRATION_SIGNAL,
-    AuthorityClass.RUNTIME_INSTRUCTION,
-    AuthorityClass.OPERATOR_INSTRUCTION,
-)
 
 
 def check_provenance(facts: Facts) -> Iterator[Violation]:

@@ -43,6 +43,16 @@ from sqlite_schema t, pragma_index_list(t.name) i, pragma_index_info(i.name) c
 where t.type = 'table' and i."unique" = 1
 group by t.name, i.name
 """
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_WRITES: Final = frozenset(  # what is done before a commit counts; syncs are not among them
+    {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_TRUNCATE,
+        apsw.SQLITE_IOERR_SHMOPEN,
+        apsw.SQLITE_IOERR_SHMSIZE,
+        apsw.SQLITE_IOERR_SHMMAP,
+    }
+)
 
 
 class ConstraintNames:
@@ -65,18 +75,6 @@ class ConstraintNames:
         if words == "FOREIGN KEY constraint failed":
             return "row_refers_to_nothing"
         return words.removeprefix(_CHECK)
-
-
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_WRITES: Final = frozenset(  # what is done before a commit counts; syncs are not among them
-    {
-        apsw.SQLITE_IOERR_WRITE,
-        apsw.SQLITE_IOERR_TRUNCATE,
-        apsw.SQLITE_IOERR_SHMOPEN,
-        apsw.SQLITE_IOERR_SHMSIZE,
-        apsw.SQLITE_IOERR_SHMMAP,
-    }
-)
 
 
 def running_error(error: apsw.Error, *, system_errno: int = 0) -> StoreError:

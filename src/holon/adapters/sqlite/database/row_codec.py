@@ -65,6 +65,9 @@ _ORIGIN_KINDS: Final[dict[type, str]] = {
     SystemOrigin: "system",
     TaskOrigin: "task",
 }
+T = TypeVar("T")
+RECALLED_COUNT_MAX: Final = 128  # of each kind
+RECALLED_CHARS_MAX: Final = 2_048
 
 
 def encode(value: object) -> str:
@@ -97,11 +100,6 @@ def recheck_due_at(item: WorkItemRecord) -> datetime | None:
         return None
     used_up = item.recheck_consumed_at is not None and item.recheck_consumed_at >= item.recheck_at
     return None if used_up else item.recheck_at
-
-
-T = TypeVar("T")
-RECALLED_COUNT_MAX: Final = 128  # of each kind
-RECALLED_CHARS_MAX: Final = 2_048
 
 
 class RowDecoder(Generic[T]):

@@ -27,6 +27,10 @@ from holon.adapters.sqlite.database.error_mapping import running_error, running_
 from holon.ports.reads import UnknownCursorError
 
 _NAME_LINE: Final = re.compile(r"^-- ([a-z][a-z0-9_]*) --$", re.MULTILINE)
+Value: TypeAlias = str | int | None
+Row: TypeAlias = tuple[int | float | bytes | str | None, ...]
+Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value]
+ROWS_COUNT_MAX: Final = 16  # in one statement
 
 
 @cache
@@ -57,12 +61,6 @@ def number(value: object) -> int:
 def numbers(row: Sequence[object]) -> list[int]:
     """Return a row whose columns all hold numbers."""
     return [number(value) for value in row]
-
-
-Value: TypeAlias = str | int | None
-Row: TypeAlias = tuple[int | float | bytes | str | None, ...]
-Parameters: TypeAlias = Sequence[Value] | Mapping[str, Value]
-ROWS_COUNT_MAX: Final = 16  # in one statement
 
 
 class ChangeRefusedError(Exception):

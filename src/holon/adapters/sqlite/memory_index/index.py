@@ -49,6 +49,11 @@ from holon.model.values import AgentId, WorkspaceId, from_micros, to_micros
 from holon.ports.memory import IndexLostError, IndexUpdate, MemoryIndexError
 
 _METADATA: Final = msgspec.json.Decoder(dict[str, str])
+_STEPS_BETWEEN_LOOKS: Final = 2_000  # of SQLite's machine, before the clock is looked at again
+_LEAD_CHARS: Final = MEMORY_SNIPPET_CHARS_MAX // 4
+_SPACE: Final = re.compile(r"\s+")
+T = TypeVar("T")
+INDEX_FOLDER: Final = ".holon/indexes"
 
 
 class DocumentRow(NamedTuple):
@@ -153,11 +158,6 @@ def _storable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-_STEPS_BETWEEN_LOOKS: Final = 2_000  # of SQLite's machine, before the clock is looked at again
-_LEAD_CHARS: Final = MEMORY_SNIPPET_CHARS_MAX // 4
-_SPACE: Final = re.compile(r"\s+")
-
-
 def search(
     connection: apsw.Connection, query: str, scope: MemoryScope, *, limit: int
 ) -> list[MemoryHit]:
@@ -217,10 +217,6 @@ def _snippet(body: str, shown: re.Pattern[str]) -> str:
     before = "…" if start else ""
     after = "…" if start + MEMORY_SNIPPET_CHARS_MAX < len(body) else ""
     return before + _SPACE.sub(" ", cut).strip() + after
-
-
-T = TypeVar("T")
-INDEX_FOLDER: Final = ".holon/indexes"
 
 
 class SqliteMemoryIndex:

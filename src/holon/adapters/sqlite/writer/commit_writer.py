@@ -76,6 +76,9 @@ _AgentExpect: TypeAlias = AgentGeneration | AgentAdmits | AgentInStatus | AgentA
 
 _ABSENT = "absent"
 _OPEN_TASK_STATUSES = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.CANCELLING)
+Result: TypeAlias = CommitOutcome | StoreError
+RowWriter: TypeAlias = Callable[..., None]  # a change of its kinds, and `at`
+RequireOwner: TypeAlias = Callable[[], None]
 
 
 class ExpectationChecks:
@@ -174,13 +177,6 @@ def _differs(found: str | int | None, expected: str | int) -> str | None:
     if found == expected:
         return None
     return _ABSENT if found is None else str(found)
-
-
-Result: TypeAlias = CommitOutcome | StoreError
-RowWriter: TypeAlias = Callable[..., None]  # a change of its kinds, and `at`
-
-
-RequireOwner: TypeAlias = Callable[[], None]
 
 
 def unowned() -> None:

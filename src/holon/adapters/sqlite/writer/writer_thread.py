@@ -55,6 +55,7 @@ from holon.model.limits import COMMITS_WAITING_COUNT_MAX, GROUP_COMMIT_COUNT_MAX
 from holon.ports.store import CommitObserver, Ticket
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[], None]
 
 
 class Writer(Protocol):
@@ -89,9 +90,6 @@ class Writer(Protocol):
     async def close(self) -> None:
         """Finish what was submitted and let go of the connection."""
         ...
-
-
-Work: TypeAlias = Callable[[], None]
 
 
 class WorkerThread:

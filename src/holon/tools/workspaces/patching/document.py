@@ -27,6 +27,15 @@ UNSUPPORTED: Final = "unsupported_git_patch_feature"
 NOT_FOUND: Final = "context_not_found"
 AMBIGUOUS: Final = "ambiguous_context"
 ESCAPE: Final = "path_escape"
+NULL_PATH: Final = "/dev/null"
+_OLD_PREFIXES: Final = ("a/", "i/", "c/", "o/", "w/")
+_NEW_PREFIXES: Final = ("b/", "w/", "i/", "c/", "o/")
+_BACKUP_SUFFIXES: Final = (".orig", ".old", ".bak", "~")
+_ESCAPES: Final = {
+    "a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92,
+}  # fmt: skip
+_QUOTED_PART: Final = re.compile(r'[^"\\]+|\\([abtnvfr"\\]|[0-3][0-7]{2})')
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class PatchRefusedError(HolonError):
@@ -164,18 +173,6 @@ class Patch(Record, frozen=True, kw_only=True):
     entries: tuple[FileEntry, ...]
     ignored_metadata: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
-
-
-NULL_PATH: Final = "/dev/null"
-
-_OLD_PREFIXES: Final = ("a/", "i/", "c/", "o/", "w/")
-_NEW_PREFIXES: Final = ("b/", "w/", "i/", "c/", "o/")
-_BACKUP_SUFFIXES: Final = (".orig", ".old", ".bak", "~")
-_ESCAPES: Final = {
-    "a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92,
-}  # fmt: skip
-_QUOTED_PART: Final = re.compile(r'[^"\\]+|\\([abtnvfr"\\]|[0-3][0-7]{2})')
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class NamedPaths(NamedTuple):

@@ -25,6 +25,10 @@ from holon.tools.workspaces.patching.document import (
 )
 
 _WIDE: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_BLANKS: Final = " \t\r\n"
+_PLACE_STEPS: Final = 6  # of trying one place
+_COMPARE_STEPS: Final = 4  # of comparing one line there
+Spellings: TypeAlias = tuple[str, ...]
 
 
 class TextFile(Record, frozen=True, kw_only=True):
@@ -125,13 +129,6 @@ def _binary(path: str) -> PatchRefusedError:
         hint="change such a file with a command instead",
         details={"path": path},
     )
-
-
-_BLANKS: Final = " \t\r\n"
-_PLACE_STEPS: Final = 6  # of trying one place
-_COMPARE_STEPS: Final = 4  # of comparing one line there
-
-Spellings: TypeAlias = tuple[str, ...]
 
 
 class MatchLevel(IntEnum):

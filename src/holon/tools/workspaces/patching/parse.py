@@ -66,6 +66,12 @@ _SECTIONS: Final = {
     "*** Update File: ": Action.MODIFY,
     "*** Delete File: ": Action.DELETE,
 }
+_EXECUTABLE: Final = {"100644": False, "100755": True}
+_IGNORED: Final = ("index ", "similarity index ", "dissimilarity index ", "Index: ", "old mode ")
+_BLOBS: Final = re.compile(r"index [0-9a-fA-F]+\.\.[0-9a-fA-F]+(?: (?P<mode>\d+))?")
+_ENDINGS: Final = ("--", "*** End Patch", "*** Begin Patch")
+_BETWEEN: Final = ("diff ", "Only in ", "====")
+_SHELL_HINT: Final = "change such a file with a command instead"
 
 
 def read_begin_patch(lines: Sequence[str], at: int, wrapping: Wrapping) -> tuple[Patch, int]:
@@ -228,13 +234,6 @@ def _skip_blank(lines: Sequence[str], at: int) -> int:
     return at
 
 
-_EXECUTABLE: Final = {"100644": False, "100755": True}
-_IGNORED: Final = ("index ", "similarity index ", "dissimilarity index ", "Index: ", "old mode ")
-_BLOBS: Final = re.compile(r"index [0-9a-fA-F]+\.\.[0-9a-fA-F]+(?: (?P<mode>\d+))?")
-_ENDINGS: Final = ("--", "*** End Patch", "*** Begin Patch")
-_BETWEEN: Final = ("diff ", "Only in ", "====")
-
-
 @dataclass(slots=True)
 class _Headers:
     """The headers of one entry, collected while parsing."""
@@ -343,9 +342,6 @@ class _UnifiedReader:
                 f"line {at + 1} of the patch needs a `diff --git` line above it: {quoted(line)!r}",
             )
         _extend(self._current, line)
-
-
-_SHELL_HINT: Final = "change such a file with a command instead"
 
 
 def _extend(headers: _Headers, line: str) -> None:

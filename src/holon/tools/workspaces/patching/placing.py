@@ -37,6 +37,8 @@ _SCORED_COUNT_MAX: Final = 200
 _SCANNED_CHARS_MAX: Final = 160
 _LIKENESS_MIN: Final = 0.6
 _WORD: Final = re.compile(r"\w+")
+_SHOWN_COUNT_MAX: Final = 5
+_LOOSE: Final = MatchLevel.TRAILING_BLANKS
 
 
 def not_found(index: LineIndex, hunk: Hunk, drift: int, *, path: str) -> PatchRefusedError:
@@ -128,10 +130,6 @@ def _promising(lines: Sequence[str], wanted: str, around: int) -> list[int]:
     close = range(max(0, around - _SCORED_COUNT_MAX // 2), len(lines))[:_SCORED_COUNT_MAX]
     nearest = sorted(named, key=lambda at: abs(at - around))[:_SCORED_COUNT_MAX]
     return sorted({*nearest, *close})
-
-
-_SHOWN_COUNT_MAX: Final = 5
-_LOOSE: Final = MatchLevel.TRAILING_BLANKS
 
 
 class Placement(NamedTuple):

@@ -40,6 +40,17 @@ from holon.tools.workspaces.patching.file_lines import (
 )
 from holon.tools.workspaces.patching.placing import Placement, place_first
 
+_PLAIN_MODE: Final = 0o644
+_LOOKS_PER_LINE: Final = 3  # the cost of indexing a file once
+_COPIED_PER_STEP: Final = 8
+_BOM: Final = "\ufeff"
+_RELAXED: Final = {
+    MatchLevel.LINE_ENDS: "line ends aside",
+    MatchLevel.TRAILING_BLANKS: "blanks at line ends aside",
+    MatchLevel.LOST_SPACE: "with the lost leading space of context lines",
+    MatchLevel.LOST_SIGN: "with the lost leading space of context lines",
+}
+
 
 class WorkingTree:
     """The contents of paths while entries are applied."""
@@ -194,18 +205,6 @@ def _settle_end(
         result[-1] = result[-1].removesuffix("\n").removesuffix("\r")
     elif not unended and not ended:
         result[-1] += style
-
-
-_PLAIN_MODE: Final = 0o644
-_LOOKS_PER_LINE: Final = 3  # the cost of indexing a file once
-_COPIED_PER_STEP: Final = 8
-_BOM: Final = "\ufeff"
-_RELAXED: Final = {
-    MatchLevel.LINE_ENDS: "line ends aside",
-    MatchLevel.TRAILING_BLANKS: "blanks at line ends aside",
-    MatchLevel.LOST_SPACE: "with the lost leading space of context lines",
-    MatchLevel.LOST_SIGN: "with the lost leading space of context lines",
-}
 
 
 class ChangedFile(Record, frozen=True, kw_only=True):
