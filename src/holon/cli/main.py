@@ -150,7 +150,7 @@ class RootGroup(LazyGroup):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run as the program; tests call `main`, which leaves the interpreter unchanged."""
         gc.set_threshold(ALLOCATIONS_COUNT)
-        gc.enable()  # whoever loaded us may have turned it off meanwhile
+        gc.enable()  # __main__ turned it off for loading
         try:
             return super().__call__(*args, **kwargs)
         finally:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from holon.model.values import JsonValue
 
 _LOOK_S: Final = 0.3  # between two looks at a rebuild
-_NO_INDEX_YET: Final = "there is no index yet"  # the reason an index nobody has fed gives
+_NO_INDEX_YET: Final = (
+    "there is no index yet"  # the reason that an index gives before it was filled
+)
 
 
 @click.group()

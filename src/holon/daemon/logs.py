@@ -116,7 +116,7 @@ class LogFollower:
         try:
             named = os.stat(self._path, follow_symlinks=False)
         except OSError:
-            return False  # moved aside, and nobody has written since
+            return False  # rotated, and not written since
         return not os.path.samestat(held, named) or held.st_size < os.lseek(handle, 0, os.SEEK_CUR)
 
     def _whole_lines(self, handle: int) -> list[str]:

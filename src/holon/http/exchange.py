@@ -61,7 +61,7 @@ class RequestHead:
         return [value for key, value in self.headers if key == name]
 
     def value(self, name: bytes) -> bytes | None:
-        """The first value of a header, if it is there."""
+        """The first value of a header, or None."""
         return next((value for key, value in self.headers if key == name), None)
 
 

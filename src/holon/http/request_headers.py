@@ -30,7 +30,7 @@ CAUSATION: Final = b"x-causation-id"
 CONTENT_TYPE: Final = b"content-type"
 IDEMPOTENCY: Final = b"idempotency-key"
 
-# By whom the id is given; the first one that is there counts.
+# Who gives the id; the first header that is present counts.
 DELIVERY_IDS: Final = (IDEMPOTENCY, b"webhook-id", b"x-github-delivery")
 
 _PRINTABLE: Final = re.compile(rb"[ -~]+")

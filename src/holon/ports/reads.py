@@ -105,7 +105,7 @@ class AgentReads(Protocol):
         ...
 
     async def agent_surface(self, agent_id: AgentId) -> AgentSurface | None:
-        """Everything a surface shows of one agent, whoever may see it, at one moment."""
+        """Everything any surface shows of one agent, at one moment."""
         ...
 
     async def census(self) -> RuntimeCensus:
@@ -415,7 +415,7 @@ class BudgetReads(Protocol):
     """What turns used, and whom a budget holds."""
 
     async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
-        """What the agent's turns used since a moment, or everybody's, oldest first."""
+        """What the turns of one agent, or of all, used since a moment, oldest first."""
         ...
 
     async def is_anybody_held(self) -> bool:

@@ -89,9 +89,8 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     failpoints: Failpoints = msgspec.field(default_factory=NoFailpoints)
     journal: Journal = msgspec.field(default_factory=PythonLog)
     tracer: Tracer = msgspec.field(default_factory=NoTracer)
-    secrets: SecretRegistry = msgspec.field(
-        default_factory=SecretRegistry
-    )  # what nobody of them may tell
+    # Values that are hidden wherever text leaves the process.
+    secrets: SecretRegistry = msgspec.field(default_factory=SecretRegistry)
 
 
 class HostOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -328,7 +328,7 @@ def _removed(agents: Path, name: str) -> None:
             os.mkdir(_REMOVED, mode=0o700, dir_fd=folder)
         with _opened(_REMOVED, within=folder) as removed:
             with _opened(name, within=folder):
-                pass  # it is there, and no link
+                pass  # it exists and is not a link
             shutil.rmtree(name, ignore_errors=True, dir_fd=removed)  # of an earlier attempt
             os.rename(name, name, src_dir_fd=folder, dst_dir_fd=removed)
             shutil.rmtree(name, ignore_errors=True, dir_fd=removed)
@@ -339,7 +339,7 @@ def _has_guidance(target: Path) -> bool:
 
 
 def _is_taken(target: Path) -> bool:
-    """Whether something is there; an empty directory is nothing."""
+    """Whether the path exists; an empty directory counts as absent."""
     if not os.path.lexists(target):
         return False
     return target.is_symlink() or not target.is_dir() or any(target.iterdir())

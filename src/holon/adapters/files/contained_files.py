@@ -21,7 +21,7 @@ def _unwatched(step: str) -> None:
 
 
 class ContainedFiles:
-    """Gives out roots. `watch` hears every step of a replacement before it is taken."""
+    """Opens roots. `watch` is called before every step of a replacement."""
 
     def __init__(self, *, watch: Callable[[str], None] = _unwatched) -> None:
         self._watch = watch

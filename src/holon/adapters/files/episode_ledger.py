@@ -84,7 +84,7 @@ def _append(agent_home: str, lines: bytes) -> None:
 
 
 def _open(agent_home: str) -> int | None:
-    """Open the ledger of a home that is there, making what it lacks."""
+    """Open the ledger of an existing home, creating missing folders."""
     try:
         folder = _folder(agent_home)
         if folder is None:

@@ -149,7 +149,7 @@ class NewTree:
         os.close(self._root)
 
     def add_folder(self, parts: tuple[str, ...]) -> None:
-        """Make a directory, unless it is there."""
+        """Make a directory, unless it exists."""
         os.close(self._folder(parts))
 
     def add_file(
@@ -181,7 +181,7 @@ class NewTree:
         self._links[parts] = _led_to(parts, target)
 
     def settle_links(self) -> int:
-        """Write a copy in the place of each link, once all files are there; return how many."""
+        """Write a copy in the place of each link, once all files exist; return how many."""
         for parts in self._links:
             name, target, steps = _shown("/".join(parts)), parts, 0
             while target in self._links:

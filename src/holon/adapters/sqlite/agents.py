@@ -187,7 +187,7 @@ class SqliteAgentReads(ReadSession):
             return [self._listed(row) for row in found]
 
     async def agent_surface(self, agent_id: AgentId) -> AgentSurface | None:
-        """Everything a surface shows of one agent, whoever may see it, at one moment."""
+        """Everything any surface shows of one agent, at one moment."""
         with self._moment():
             found, counts = self._one("agent", (agent_id,)), self._counts(agent_id)
             if found is None or counts is None:

@@ -97,7 +97,7 @@ class SqliteBudgetReads(ReadSession):
     """What turns used, and whom a budget holds."""
 
     async def usage(self, agent_id: AgentId | None, *, since: datetime) -> Sequence[UsageStep]:
-        """What the agent's turns used since a moment, or everybody's, oldest first."""
+        """What the turns of one agent, or of all, used since a moment, oldest first."""
         scope = EVERYBODY if agent_id is None else agent_id
         found = self._all("usage", (scope, to_micros(since) // USAGE_STEP_MICROS))
         return [

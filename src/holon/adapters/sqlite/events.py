@@ -178,7 +178,7 @@ def _bounds(found: Row | None) -> tuple[int, int]:
         case (int() as floor_seq, int() as last_seq):
             return floor_seq, last_seq
         case _:
-            return 0, 0  # nothing was ever told of this agent
+            return 0, 0  # no event of this agent was logged
 
 
 class LogMark(NamedTuple):

@@ -66,7 +66,7 @@ def read_bounded(path: Path, *, bytes_max: int) -> FileContent | None:
 
 
 def make_home(home: Path) -> None:
-    """Make the folder, private to its owner, unless it is there."""
+    """Make the folder, private to its owner, unless it exists."""
     try:
         missing = not home.exists()
         home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)

@@ -157,7 +157,7 @@ def read_own(path: Path) -> bytes | None:
 
 
 def require_own_file(path: Path, *, forbidden_mode: int = 0o022) -> bool:
-    """Whether a file is there; raises UnsafePathError for one that is not ours, or not shut."""
+    """Whether a file exists; raises UnsafePathError if others own it or may read it."""
     try:
         facts = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:

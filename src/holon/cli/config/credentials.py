@@ -164,7 +164,7 @@ def _read_secret() -> str:
     from holon.adapters.system.credential_file import BadCredentialError
     from holon.model.limits import CREDENTIAL_BYTES_MAX
 
-    if sys.stdin is None:  # closed by whoever called us
+    if sys.stdin is None:  # closed by the calling process
         raise BadCredentialError("stdin is closed; cannot read the secret")
     if sys.stdin.isatty():
         asked: str = click.prompt("Secret", hide_input=True, err=True)

@@ -127,7 +127,7 @@ def text_of(word: str) -> str:
 def _read_stdin() -> str:
     from holon.model.limits import MESSAGE_BODY_BYTES_MAX
 
-    if sys.stdin is None:  # closed by whoever called us
+    if sys.stdin is None:  # closed by the calling process
         raise click.UsageError("stdin is closed; cannot read the text")
     content = sys.stdin.buffer.read(MESSAGE_BODY_BYTES_MAX + 1)
     if len(content) > MESSAGE_BODY_BYTES_MAX:

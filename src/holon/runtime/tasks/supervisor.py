@@ -89,7 +89,7 @@ class CommandTask:
         return msgspec.structs.replace(self.task, status=TaskStatus.CANCELLING)
 
     def rows_changed(self) -> None:
-        """Wake whoever watches: rows of the task's agent changed."""
+        """Wake the waiting callers: rows of the task's agent changed."""
         self._changed.set()
 
     def watch_rows(self) -> anyio.Event:

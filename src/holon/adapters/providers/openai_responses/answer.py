@@ -391,7 +391,7 @@ def _call_key(item_id: JsonValue, data: dict[str, Any]) -> str:
 
 
 async def response_in(reply: HttpReply, on_progress: OnProgress) -> JsonValue:
-    """Return the ended response a reply holds; progress is heard on the way."""
+    """Return the ended response of a reply; progress is reported meanwhile."""
     if reply.is_event_stream:
         return await _told_live(reply, on_progress)
     body = await reply.read()

@@ -346,7 +346,7 @@ def _may_be_gone(key: Key, logged: str) -> bool:
         return logged == DETACHED
     if key[0] is Subject.SKILL:
         return logged == DROPPED
-    return is_end(key[0], logged) or key[0] is Subject.WORK_ITEM_REVISION  # told by WORK_ITEM
+    return is_end(key[0], logged) or key[0] is Subject.WORK_ITEM_REVISION  # reported by WORK_ITEM
 
 
 def _difference(comparison: _LogComparison, key: Key, how: str) -> Violation:

@@ -24,7 +24,7 @@ class Invariant(StrEnum):
     """The rules a Holon database keeps, whatever was killed and whenever."""
 
     ADMITTED_STAYS = (
-        "I1"  # every admitted message is there and counted, or the log shows how it ended
+        "I1"  # every admitted message exists and is counted, or the log shows how it ended
     )
     ONE_TURN_EACH = "I2"  # a message settles at most one turn
     ENDS_ARE_FINAL = "I3"  # nothing moves after its end

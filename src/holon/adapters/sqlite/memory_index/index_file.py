@@ -70,7 +70,7 @@ class MemoryFile:
         return connection
 
     def make(self, reason: str) -> apsw.Connection:
-        """Throw away what is there and make an empty index, marked with why."""
+        """Remove the file and make an empty index that records why."""
         try:
             if self._folder.is_symlink():
                 self._folder.unlink()

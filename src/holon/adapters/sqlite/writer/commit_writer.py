@@ -108,7 +108,7 @@ class ExpectationChecks:
         return None
 
     def _mismatch(self, expect: Expect) -> str | None:
-        """Return what is there instead, or nothing when the expectation holds."""
+        """Return the value found instead, or None when the expectation holds."""
         match expect:
             case AgentGeneration() | AgentAdmits() | AgentInStatus() | AgentAbsent():
                 return self._agent_mismatch(expect)
