@@ -194,7 +194,7 @@ def _with_remedy(error: "ControlError", agent_id: str) -> "ControlError":
 
 @contextmanager
 def until_interrupted(told: str | None = None) -> Iterator[None]:
-    """Let Ctrl-C end a command that only watches; `told` is the line that says what continues without it."""
+    """Let Ctrl-C end a command that only watches; `told` says what continues meanwhile."""
     try:
         yield
     except KeyboardInterrupt:

@@ -214,7 +214,7 @@ class LocalEngine:
         tokens_max: int,
         on_text: Callable[[str], None],
     ) -> GeneratedText:
-        """Return what the model writes next; `on_text` is called with each piece, in the event loop."""
+        """Return what the model writes next; `on_text` gets each piece, in the event loop."""
         loop = asyncio.get_running_loop()
         abandoned = Event()
         body = _body(messages, grammar=grammar, tokens_max=tokens_max)
