@@ -34,6 +34,7 @@ def test_a_turn_ends_with_its_message_its_brief_its_closure_and_its_posture_toge
     async def story(house: House) -> None:
         await house.prompt("hello")
         await house.rest(1_000)
+        assert house.disk.handed_on.count("settle:msg_1") == 1
         told = [type(event).__name__ for event in await house.events()]
         last = told[told.index("TurnEnded") :]
         assert {"MessageProcessed", "BriefCreated", "ClosureDecided", "AgentStateChanged"} <= set(

@@ -40,6 +40,7 @@ class FaultStore:
         self.only = ""
         self.delay_ms = 0
         self.refused_count = 0
+        self.handed_on: list[str] = []  # ids of the commits that went to the store, in order
 
     @property
     def reads(self) -> StoreReads:
@@ -64,6 +65,8 @@ class FaultStore:
             raise _error_of(fault)
         lost = fault in (DiskFault.FULL, DiskFault.BROKEN_AND_LOST)
         inner = None if lost else self._inner.submit(commit)
+        if inner is not None:
+            self.handed_on.append(commit.commit_id)
         return _FaultyTicket(inner, fault, self._pause)
 
     async def apply(self, commit: AuditedCommit) -> CommitOutcome:
