@@ -1,15 +1,18 @@
 """The queries the runtime and its surfaces need: one protocol per room.
 
-Contract (kept by tests/contract, run against every implementation):
-- each call sees one consistent moment that includes every commit whose outcome was known when the
-  call began, and changes no row;
-- every page and list is bounded, whatever limit is asked for; a page continues after the record its
-  cursor names, and a cursor that names no record of the agent raises UnknownCursorError;
+Contract (kept by tests/contract/store, run against every implementation):
+- a read includes every commit whose outcome was known when the call began;
+- a page or list is never longer than its limit or its bound, and a limit below 1 gives nothing;
+  a page continues after the record its cursor names, and a cursor that names no record of the agent
+  raises UnknownCursorError;
+- within a priority band, messages are served in the order they were admitted in;
+- `wake.due_timers` and `wake.due_waits` read on from a place without leaving one out or giving one
+  twice, however many share its moment;
 - `memory.prompted_memory` is what the prompt shows, and which revision that is;
 - `memory.episodes` are finished stretches of work, newest first;
-- `memory.changed_sources`: every record of the kinds in model/memory/index has one row from the
-  commit that first wrote it; each change gives the row a new, higher number. A pruned record is
-  returned once more, empty.
+- `memory.changed_sources`: a record of the kinds in model/memory/index has one row from the commit
+  that first wrote it; each change gives the row a new, higher number. A pruned record is returned
+  once more, empty. A record is worth the least its turns were shown, for ever.
 """
 
 from collections.abc import Sequence

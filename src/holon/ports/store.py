@@ -1,15 +1,25 @@
 """Durable state, as the runtime is allowed to see it.
 
-Contract (kept by tests/contract/test_store.py, run against every implementation):
-- `submit` keeps order: of two commits, the one submitted first is applied first;
-- what comes in is an audited commit: a store writes its rows, events and marks, compares what it
-  expects and gives out numbers; it decides nothing;
-- a commit is atomic, and applying the same commit_id twice is the same as applying it once;
-- a ticket's outcome is known only after the commit is durable; a refused commit changed nothing;
-- an agent never has two claimed messages, nor two open turns;
-- within a priority band, messages keep the order they were admitted in;
-- `event_seq` counts 1, 2, 3 … per agent with no gap, also across restarts;
-- after a commit, observers are told which agents it touched, once, on the event loop.
+Contract (kept by tests/contract/store, run against every implementation):
+- commits submitted together come out as if they had been submitted one by one, in their order;
+- a commit is atomic, and applying the same commit_id twice is the same as applying it once, also
+  after the store was opened again, for as long as pruning keeps the id;
+- a commit of which an expectation fails, or that an invariant forbids, changes nothing, and says
+  which it was and what is there; the commits beside it are not disturbed;
+- every kind of change moves what its docstring says, and the reads show it;
+- the events of a commit are logged as they were handed over, and no others; `event_seq` counts
+  1, 2, 3 … per agent with no gap, also across restarts;
+- an agent never has two claimed messages, nor two open turns; one that still has something to do is
+  not archived;
+- an idempotency key names one message of an agent and a surface, and a delivery key one delivery of
+  a trigger; hints of one source are folded as decide/wake/hints folds them;
+- after a commit, observers are told which agents it touched, once; of a refused or repeated one and
+  of reading they are told nothing;
+- `prune` removes the oldest first, in bounded steps that say whether there is more; it leaves what
+  is unfinished, what no turn has shown yet, what a key may still be repeated for, and the newest
+  event of each agent, and no gap behind the floor it reports;
+- `close` finishes what was submitted. Then `submit` and `apply` raise StoreClosedError, and closing
+  again does nothing. What was applied is there when the home is opened again.
 
 Errors: StoreFullError and its StoreBusyError (nothing was written; may be tried again),
 StoreBrokenError (unknown; stop), StoreClosedError. `submit` raises StoreBusyError and

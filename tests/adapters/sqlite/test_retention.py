@@ -8,18 +8,14 @@ import msgspec
 import pytest
 
 from holon.adapters.sqlite.check.checker import check_connection
-from holon.adapters.sqlite.store import open_store
-from holon.decide.events.audit import audited
 from holon.decide.queue.idempotency import keyed_id
 from holon.model.commits import (
     AppendBrief,
-    ArchiveAgent,
     CancelTimer,
     ClaimMessage,
     CreateTask,
     CreateTimer,
     FocusWorkItem,
-    MarkSeen,
     OpenTurn,
     OpenWait,
     PutWorkItem,
@@ -33,7 +29,7 @@ from holon.model.limits import (
     MIB,
     MINUTE_MS,
 )
-from holon.model.queue import MessageEnvelope, MessageKind, TaskOrigin, TimerOrigin
+from holon.model.queue import MessageEnvelope, MessageKind, TaskOrigin
 from holon.model.tasks import TaskStatus
 from holon.model.values import IdPrefix, TaskId, TimerId, WorkItemId, to_micros
 from holon.model.work import WorkItemState
@@ -42,7 +38,6 @@ from tests.support.builders import (
     MAIN,
     START,
     a_brief,
-    a_commit,
     a_message,
     a_task,
     a_tick,
@@ -227,51 +222,9 @@ def test_what_no_key_gave_its_id_goes_as_soon_as_its_time_has_come(history: Hist
         assert history.count(table) == 0, table
 
 
-def test_a_timer_stays_as_long_as_a_tick_of_it_waits(history: History) -> None:
-    timer = a_timer()
-    tick = a_tick("msg_1", kind=MessageKind.TIMER_TICK, origin=TimerOrigin(timer_id=timer.id))
-    history.make(
-        "cancelled",
-        CreateTimer(timer=timer),
-        QueueMessage(message=tick),
-        CancelTimer(agent_id=MAIN, timer_id=timer.id),
-    )
-    history.prune(BY_AGE)
-    assert history.count("timers") == 1
-    history.make("silent", settled(tick))
-    history.prune(BY_AGE)
-    assert history.count("timers") == 0
-
-
 def a_result(message_id: str) -> MessageEnvelope:
     origin = TaskOrigin(task_id=TaskId("task_1"))
     return a_tick(message_id, kind=MessageKind.TASK_RESULT, origin=origin)
-
-
-def test_what_the_model_has_not_seen_stays_until_it_has(history: History) -> None:
-    result = msgspec.structs.replace(a_result("msg_1"), task_id=TaskId("task_1"))
-    history.make(
-        "unseen",
-        CreateTask(task=a_task("task_1", status=TaskStatus.COMPLETED)),
-        CreateTask(task=a_task("task_2", status=TaskStatus.COMPLETED)),
-        QueueMessage(message=result),
-        settled(result, unseen=True),
-    )
-    history.prune(RetentionPolicy(bytes_max=1))
-    assert history.count("messages") == 1
-    assert history.connection.execute("select task_id from tasks").fetchall() == [("task_1",)]
-    history.make("seen", MarkSeen(agent_id=MAIN, message_ids=(result.id,)))
-    history.prune(RetentionPolicy(bytes_max=1))
-    assert history.count("messages") == 0
-    assert history.count("tasks") == 0
-
-
-def test_an_archived_agent_will_see_nothing_more(history: History) -> None:
-    message = a_message()
-    history.make("unseen", QueueMessage(message=message), settled(message, unseen=True))
-    history.make("over", ArchiveAgent(agent_id=MAIN, reason="over"))
-    history.prune(BY_AGE)
-    assert history.count("messages") == 0
 
 
 def test_a_result_that_names_no_task_keeps_none(history: History) -> None:
@@ -395,14 +348,3 @@ def test_a_step_that_was_undone_is_taken_again(
     history.prune(BY_AGE)
     assert history.count("turns") == BY_AGE.turns_count_min
     assert history.count("events") == BY_AGE.events_count_min
-
-
-async def test_the_store_prunes_between_two_groups(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    await store.apply(audited(a_commit("birth", an_agent())))
-    old = msgspec.structs.replace(a_brief(), created_at=START)
-    await store.apply(audited(a_commit("brief", AppendBrief(brief=old))))
-    report = await store.prune(BY_AGE, now=LATER)
-    assert not report.more
-    assert await store.reads.events.briefs(MAIN, limit=9) == []
-    await store.close()

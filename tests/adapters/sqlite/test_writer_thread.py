@@ -22,13 +22,12 @@ from holon.model.commits import Applied, AuditedCommit, QueueMessage
 from holon.model.errors import (
     StoreBrokenError,
     StoreBusyError,
-    StoreClosedError,
     StoreFullError,
 )
 from holon.model.limits import COMMITS_WAITING_COUNT_MAX, GROUP_COMMIT_COUNT_MAX, WAL_BYTES_MAX
 from holon.model.queue import TextBody
 from holon.model.values import MessageId
-from tests.support.builders import MAIN, a_commit, a_message, an_admission, an_agent
+from tests.support.builders import a_commit, a_message, an_admission, an_agent
 
 GroupSizes = list[int]
 
@@ -133,18 +132,6 @@ async def test_whoever_stops_waiting_does_not_take_the_commit_back(writer: Threa
         await asyncio.sleep(0)
         impatient.cancel()
     assert await ticket.outcome() == Applied()
-
-
-async def test_closing_finishes_what_was_submitted_and_takes_nothing_more(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    ticket = store.submit(audited(a_commit("birth", an_agent())))
-    await store.close()
-    assert await ticket.outcome() == Applied()
-    with pytest.raises(StoreClosedError):
-        store.submit(audited(a_commit("late", an_agent("late"))))
-    with pytest.raises(StoreClosedError):
-        await store.apply(audited(a_commit("late", an_agent("late"))))
-    await store.close()  # closing twice is closing once
 
 
 async def test_a_closed_store_leaves_one_file(tmp_path: Path) -> None:
@@ -320,10 +307,3 @@ async def test_closing_with_a_reader_in_the_way_folds_nothing_afterwards(tmp_pat
     await writer.close()
     assert not writer.is_broken  # as it would be, had the closed connection been used
     outsider.close()
-
-
-async def test_the_newest_commit_is_seen_by_the_next_read(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    await store.apply(audited(a_commit("birth", an_agent())))
-    assert await store.reads.agents.agent(MAIN) is not None
-    await store.close()
