@@ -150,7 +150,7 @@ def test_a_command_line_on_a_copy_does_not_call_the_service_of_the_original(twin
     (twins.copy.home / "run" / "holon.sock").unlink()  # many ways of copying leave sockets out
     done = holon(twins.copy.home, "agent", "stop", "main")
     assert done.returncode != 0
-    assert "no runtime serves" in done.stderr
+    assert "no runtime is running for" in done.stderr
     twins.original.let_end()
     twins.original.finish(host)
 

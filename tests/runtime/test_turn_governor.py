@@ -200,7 +200,7 @@ def test_a_used_up_budget_holds_the_operator_too_says_so_once_and_goes_on_by_its
         assert len(kept_turns(house)) == 2
         assert len(queued_messages(house)) == 3
         [told] = paused(await house.briefs())
-        assert "not for your own messages" in told.text
+        assert "not even for your own messages" in told.text
         assert "budget.agent.turns_per_hour" in told.text
         posture = (await house.agent()).posture
         assert (posture.status, posture.reason) == ("asleep", "budget_used_up")

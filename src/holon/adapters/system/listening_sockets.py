@@ -151,7 +151,7 @@ def _remove_stale(path: Path) -> None:
         )
     if answers(path):
         raise AddressTakenError(
-            f"another program answers on {path}", hint="stop it, or choose another HOLON_HOME"
+            f"another program responds on {path}", hint="stop it, or choose another HOLON_HOME"
         )
     path.unlink()
 
