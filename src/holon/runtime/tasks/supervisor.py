@@ -227,6 +227,11 @@ class TaskReporter:
             AdvanceTask(agent_id=task.agent_id, task_id=task.id, status=TaskStatus.CANCELLING)
         )
 
+    async def has_ended(self, task_id: TaskId) -> bool:
+        """Whether the end of a task is recorded; its command may be held for a moment longer."""
+        task = await self._task_service.find(task_id)
+        return task is not None and is_terminal(task.status)
+
     async def cancel_unowned(self, task_id: TaskId) -> StopRequest:
         """Cancel a task that no running command belongs to."""
         task = await self._task_service.find(task_id)
@@ -324,6 +329,8 @@ class TaskSupervisor:
                 begun.ask_end(EndRequest.TASK_STOP)
                 self._end(begun)
             return request
+        if await self._reporter.has_ended(task_id):
+            return StopRequest(stop_requested=False)
         force = held.asked is not EndRequest.NOT_REQUESTED
         if not force:
             await self._reporter.cancelling(held.task)
