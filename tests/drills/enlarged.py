@@ -16,10 +16,10 @@ DRAWS: Final = {
     "HOLON_DRILL_COMMANDS": ("tests/adapters/exec/test_hard_endings.py", 60),
     "HOLON_DRILL_PROMPTS": ("tests/prompt/test_any_history.py", 5_000),
     "HOLON_DRILL_REQUESTS": ("tests/http/test_schema_fuzz.py", 6),
-    "HOLON_DRILL_COMPACTIONS": ("tests/decide/test_compaction.py", 1_000),
+    "HOLON_DRILL_COMPACTIONS": ("tests/decide/turns/test_compaction.py", 1_000),
     "HOLON_DRILL_INJECTIONS": ("tests/provenance/test_obedient_model.py", 66),
     "HOLON_DRILL_STEPS": ("tests/simulation/test_crash_points.py", 133),
-    "HOLON_DRILL_PASTS": ("tests/decide/test_history_window.py", 100),
+    "HOLON_DRILL_PASTS": ("tests/decide/turns/test_history_window.py", 100),
 }
 
 

@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M9",
         "a late report reopens a finished task",
         "decisions",
-        ("tests/decide/test_task_lifecycle.py",),
+        ("tests/decide/tasks/test_task_lifecycle.py",),
         store_mutants.plant_m9,
     ),
     Mutant(
@@ -115,7 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M14",
         "a repeating timer drifts to when it fired",
         "decisions",
-        ("tests/decide/test_timer_grid.py",),
+        ("tests/decide/wake/test_timer_grid.py",),
         wake_mutants.plant_m14,
     ),
     Mutant(
@@ -152,7 +152,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "M19",
         "waiting for the operator swallows a recheck",
         "decisions",
-        ("tests/decide/test_continuation.py",),
+        ("tests/decide/turns/test_continuation.py",),
         wake_mutants.plant_m19,
     ),
     Mutant(
@@ -359,7 +359,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "C8",
         "a start before anything ended believes any clock",
         "decisions",
-        ("tests/decide/test_trusted_time.py",),
+        ("tests/decide/events/test_trusted_time.py",),
         clock_mutants.plant_c8,
     ),
     Mutant(
@@ -376,7 +376,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "H17",
         "a turn that ends the process each time is never set aside",
         "decisions",
-        ("tests/decide/test_recovery_plan.py",),
+        ("tests/decide/turns/test_recovery_plan.py",),
         restart_mutants.plant_h17,
     ),
 )
