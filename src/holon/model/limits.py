@@ -91,6 +91,7 @@ HTTP_WITHOUT_REQUEST_COUNT_MAX: Final = 256  # connections without a first reque
 HTTP_UNAUTHENTICATED_PER_PEER_COUNT_MAX: Final = (
     512  # connections of one peer that show no credentials
 )
+HTTP_FAIR_QUEUE_ADMITTED_COUNT: Final = 8  # unauthenticated peers per pass of the event loop
 HTTP_ACCEPT_PAUSE_MS: Final = 100  # while the machine has nothing left for another connection
 HTTP_RECEIVE_BYTES: Final = 16 * KIB  # less than a head may have, so that its bound is kept
 HTTP_AUTH_FAILURES_COUNT_MAX: Final = 30  # in a burst, per peer

@@ -2,8 +2,8 @@
 
 Owns:  the HTTP/1.1 exchange on one stream and its deadlines; the fair queue in which
        unauthenticated peers wait before their bytes are parsed.
-Rule 1: the fair queue admits one waiter per pass of the event loop, so that the operator's socket,
-        agents and timers never wait for unauthenticated peers, whatever they send.
+Rule 1: the fair queue admits a few waiters per pass of the event loop, so that the operator's
+        socket, agents and timers wait for a few unauthenticated peers at most, whatever they send.
 Rule 2: each peer has its own queue, served round-robin: a peer with many connections or many
         requests delays another peer by one turn at most.
 Rule 3: a cancelled waiter leaves its queue.
@@ -53,6 +53,7 @@ from holon.http.exchange import (
 )
 from holon.model.limits import (
     HTTP_BODY_MS_MAX,
+    HTTP_FAIR_QUEUE_ADMITTED_COUNT,
     HTTP_HEAD_BYTES_MAX,
     HTTP_HEAD_MS_MAX,
     HTTP_IDLE_MS_MAX,
@@ -85,11 +86,14 @@ class FairQueue:
             self._leave(address, mine)
 
     async def run(self) -> None:
-        """Admit one waiter per pass of the event loop, until cancelled."""
+        """Admit a few waiters per pass of the event loop, until cancelled."""
         while True:
             await self._arrival.wait()
             while self._queues:
-                self._admit_next()
+                # One would be too few: under load a pass runs turns and takes milliseconds.
+                for _ in range(HTTP_FAIR_QUEUE_ADMITTED_COUNT):
+                    if self._queues:
+                        self._admit_next()
                 await checkpoint()
             self._arrival = anyio.Event()
 
