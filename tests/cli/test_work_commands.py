@@ -164,7 +164,7 @@ async def test_the_address_of_a_trigger_is_shown_replaced_and_taken_back(desk: D
     second = (await desk.said("trigger", "rotate")).strip()
     assert second != first
     assert (await desk.server.stranger.post(path)).status == 404
-    assert "nobody can wake it" in await desk.said("trigger", "revoke")
+    assert "no outside system can wake it" in await desk.said("trigger", "revoke")
     done = await desk.holon("trigger", "url")
     assert (done.exit_code, done.stdout) == (exit_codes.FAILED, "")
     assert "holon trigger rotate --agent main\n" in done.stderr, "not somebody else's"

@@ -274,7 +274,10 @@ def revoke(target: Target) -> None:
       holon trigger revoke --agent builder
     """
     answer = target.control("external-trigger/revoke")
-    target.show(answer, lambda: [f"{target.agent_id}: nobody can wake it from outside now"])
+    target.show(
+        answer,
+        lambda: [f"{target.agent_id}: no outside system can wake it now"],
+    )
 
 
 def _show(target: Target, found: "JsonValue") -> None:

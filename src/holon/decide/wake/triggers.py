@@ -69,7 +69,7 @@ from holon.model.wake import (
 
 WAKE_PATH: Final = "/callbacks/wake/"
 WARNING: Final = (
-    "This address is a capability secret: whoever has it can wake you. Do not repeat, store or"
+    "This address is a capability secret: any holder of it can wake you. Do not repeat, store or"
     " forward it, unless the current task is explicitly configuring an external system to wake you."
 )
 DESCRIBES: Final = "AgentGet"  # the tool whose result has the address

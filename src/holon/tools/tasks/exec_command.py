@@ -15,7 +15,7 @@ Rule 6: every item has an entry in the receipt, also one that never ran.
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
@@ -73,6 +73,22 @@ _ALIASES: Final = (("commands", "items"), ("command", "cmd"), ("cwd", "workdir")
 _SINGLE_COMMAND_FIELDS: Final = ("tty", "accepts_input", "duplicate_policy")
 
 
+# Argument types that both tools share.
+_CommandLine: TypeAlias = Annotated[
+    str, msgspec.Meta(min_length=1, description="The shell command line.")
+]
+_WorkingDirectory: TypeAlias = Annotated[
+    str | None,
+    msgspec.Meta(description="Directory to run in, inside the workspace; default: its root."),
+]
+_ShellPath: TypeAlias = Annotated[
+    str | None, msgspec.Meta(description="Path of a shell to use instead of the default one.")
+]
+_LoginProfile: TypeAlias = Annotated[
+    bool, msgspec.Meta(description="Read the login profile first; rarely needed.")
+]
+
+
 class DuplicatePolicy(StrEnum):
     """What to do when the same command is already running."""
 
@@ -83,17 +99,10 @@ class DuplicatePolicy(StrEnum):
 class ExecCommandArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The command, and how to run it."""
 
-    cmd: Annotated[str, msgspec.Meta(min_length=1, description="The shell command line.")]
-    workdir: Annotated[
-        str | None,
-        msgspec.Meta(description="Directory to run in, inside the workspace; default: its root."),
-    ] = None
-    shell: Annotated[
-        str | None, msgspec.Meta(description="Path of a shell to use instead of the default one.")
-    ] = None
-    login: Annotated[
-        bool, msgspec.Meta(description="Read the login profile first; rarely needed.")
-    ] = False
+    cmd: _CommandLine
+    workdir: _WorkingDirectory = None
+    shell: _ShellPath = None
+    login: _LoginProfile = False
     tty: Annotated[bool, msgspec.Meta(description="Give it a terminal of its own.")] = False
     duplicate_policy: Annotated[
         DuplicatePolicy,
@@ -230,17 +239,10 @@ async def _promoted(
 class BatchItem(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One command of a batch."""
 
-    cmd: Annotated[str, msgspec.Meta(min_length=1, description="The shell command line.")]
-    workdir: Annotated[
-        str | None,
-        msgspec.Meta(description="Directory to run in, inside the workspace; default: its root."),
-    ] = None
-    shell: Annotated[
-        str | None, msgspec.Meta(description="Path of a shell to use instead of the default one.")
-    ] = None
-    login: Annotated[
-        bool, msgspec.Meta(description="Read the login profile first; rarely needed.")
-    ] = False
+    cmd: _CommandLine
+    workdir: _WorkingDirectory = None
+    shell: _ShellPath = None
+    login: _LoginProfile = False
     yield_time_ms: Annotated[
         Annotated[int, msgspec.Meta(ge=1)] | None,
         msgspec.Meta(
