@@ -1,7 +1,7 @@
 """What starts the `holon` command, as `holon` and as `python -m holon`.
 
-Rule 1: loading the command makes nothing that could be let go of, so nobody looks for garbage
-        meanwhile; the command does from its first step on.
+Rule 1: loading the command creates no garbage worth collecting, so collection is off meanwhile.
+
 Rule 2: Ctrl-C ends it in a sentence from the first moment on, also while it is loaded.
 """
 
