@@ -1,8 +1,8 @@
-"""What starts the `holon` command, as `holon` and as `python -m holon`.
+"""Entry point of the `holon` command, as `holon` and as `python -m holon`.
 
-Rule 1: loading the command creates no garbage worth collecting, so collection is off meanwhile.
-
-Rule 2: Ctrl-C ends it in a sentence from the first moment on, also while it is loaded.
+Rule 1: loading the command creates no garbage worth collecting, so collection is off meanwhile;
+        the command turns it on again as its first step.
+Rule 2: Ctrl-C ends the process with a one-line message from the start, also during loading.
 """
 
 import gc
